@@ -86,24 +86,24 @@ def figure(sizes: list[int], replicas: int) -> None:
     """
     import p2psim
     from p2psim.runs import batches, runner
+    from p2psim.simulation.workspace import Workspace
 
     sets = [f"replicas={replicas}"]
     sets.append(f"sweep={{data.source.points: {[n // 3 for n in sizes]}, privacy.epsilon: [0.1, 1, 10]}}")
     scenario = p2psim.Scenario.load(HERE / "star.yaml", sets)
-    prepare, spent = runner._prepare, [0.0]
+    prepare, spent = runner.Study._prepare, [0.0]
 
-    def prepared(*given: object) -> object:
+    def prepared(study: runner.Study, workspace: Workspace) -> object:
         before = time.process_time()
-        found = prepare(*given)  # type: ignore[arg-type]
-        grid, workspace = given[1], found[0]
-        for cell in grid:  # type: ignore[attr-defined]
-            batches.run_batch(grid, [(cell.index, replicas)], workspace, batches.BatchOptions())  # type: ignore[arg-type]
+        facts = prepare(study, workspace)
+        for cell in study.grid:
+            batches.run_batch(study.grid, [(cell.index, replicas)], workspace, batches.BatchOptions())
         spent[0] += time.process_time() - before
-        return found
+        return facts
 
     with tempfile.TemporaryDirectory() as folder:
         p2psim.run(scenario.model_copy(update={"replicas": 1}), Path(folder) / "first", progress=False)
-        runner._prepare = prepared  # type: ignore[assignment]
+        runner.Study._prepare = prepared  # type: ignore[assignment,method-assign]
         before = time.process_time()
         p2psim.run(scenario, Path(folder) / "run", progress=False)
         seconds = time.process_time() - before - spent[0]

@@ -10,7 +10,7 @@ from own_losses import Huber
 from p2psim.core.events import COMMIT
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import Sampling
-from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask, confidences
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic, Loss, Squared
 from p2psim.network.channels.channel import Channel
@@ -133,7 +133,7 @@ def replayed(
     sampling: Sampling | None = None,
 ) -> GraphReplay:
     """Feed the kernel with pieces of the given size; ``seen`` is called after each."""
-    replay = GraphReplay(problem, rule, start, anchor, sampling=sampling)
+    replay = GraphReplay(GraphTask(problem, rule, start, anchor, sampling=sampling))
     ordered, row = in_order_of_events(events, noise, problem.agents), 0
     for first in range(0, events.size, chunk or events.size):
         piece = events[first : first + (chunk or events.size)]
@@ -154,7 +154,7 @@ def paths(
     **more: Any,
 ) -> np.ndarray:
     """All models after every commit, by the kernel: shape (commits + 1, n, p)."""
-    replay = GraphReplay(problem, rule, start, **more)
+    replay = GraphReplay(GraphTask(problem, rule, start, **more))
     models, row, first = [replay.theta.copy()], 0, 0
     ordered = in_order_of_events(events, noise, problem.agents)
     for stop in np.flatnonzero(events["kind"] == COMMIT) + 1:

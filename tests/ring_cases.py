@@ -5,7 +5,7 @@ import numpy as np
 
 from p2psim.core.events import WAKE
 from p2psim.core.randomness import Streams
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Squared
 from p2psim.network.exchanges import Broadcast
@@ -13,9 +13,9 @@ from p2psim.network.graph import links
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.plan import plan
+from p2psim.privacy.plan import Limit
+from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import ReleaseCounter
-from p2psim.privacy.section import Limit
 from p2psim.theory.bounds.graph import contraction_rate
 
 AGENTS, RECORDS = 5, 50
@@ -88,6 +88,6 @@ def play(allocation, mu, wakes, replica):
     totals = plans.totals([releases])
     unit = plans.mechanism.draw(streams.key("noise"), releases.agents, releases.numbers, 1)
     noise = unit * plans.scales(releases, totals)[:, None]
-    replay = GraphReplay(problem(mu), GraphRule(), optimum(mu)[:, None] + 1, track=False)
+    replay = GraphReplay(GraphTask(problem(mu), GraphRule(), optimum(mu)[:, None] + 1), track=False)
     replay.feed(events, noise)
     return replay.theta[:, 0], events, releases, plans.claimed(releases, totals), unit[:, 0]

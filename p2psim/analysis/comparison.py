@@ -52,18 +52,14 @@ def compare(a: Result, b: Result, confidence: float = 0.95) -> pd.DataFrame:
         If no cells, models or metrics are common, or it cannot be told which cells belong together.
     """
     shared = [key for key in a.swept if key in b.swept]
-    cells_b = _by_values(b, shared)
-    pairs = []
-    for number, values in _cells(a, shared):
-        if values in cells_b:
-            pairs.append((number, cells_b[values]))
-    _by_values(a, shared)  # refuses what would be compared twice
+    cells_b, cells_a = _by_values(b, shared), _by_values(a, shared)
+    pairs = [(number, cells_b[values]) for values, number in cells_a.items() if values in cells_b]
     if not pairs:
         raise InputError(
             f"{a.path} and {b.path} have no cell in common; both sweep {', '.join(shared) or 'nothing'}"
         )
-    paired = a.described.seed == b.described.seed
-    return _table(_finals(a), _finals(b), pairs, _labels(a, b, pairs), paired, confidence)
+    labels = [a.described.cells[i].swept | b.described.cells[j].swept for i, j in pairs]
+    return _table(a, b, pairs, labels, a.described.seed == b.described.seed, confidence)
 
 
 def compare_within(result: Result, reference: Mapping[str, Any], confidence: float = 0.95) -> pd.DataFrame:
@@ -101,16 +97,11 @@ def compare_within(result: Result, reference: Mapping[str, Any], confidence: flo
         for number, cell in enumerate(cells)
         if all(_same(value, cell.swept[key]) for key, value in reference.items())
     }
-    pairs = []
-    for number, cell in enumerate(cells):
-        base = of_reference.get(tuple(cell.swept[key] for key in others))
-        if base is not None and base != number:
-            pairs.append((base, number))
+    bases = [of_reference.get(tuple(cell.swept[key] for key in others)) for cell in cells]
+    pairs = [(base, number) for number, base in enumerate(bases) if base is not None and base != number]
     if not pairs:
         raise InputError(f"{result.path}: there is nothing else to compare with the reference")
-    finals = _finals(result)
-    labels = [dict(cells[number].swept) for _, number in pairs]
-    return _table(finals, finals, pairs, labels, True, confidence)
+    return _table(result, result, pairs, [cells[number].swept for _, number in pairs], True, confidence)
 
 
 def differing_keys(a: Result, b: Result) -> list[str]:
@@ -126,14 +117,11 @@ def _same(given: Any, held: Any) -> bool:
     return given == held or str(given) == str(held)
 
 
-def _cells(result: Result, keys: Sequence[str]) -> list[tuple[int, tuple[Any, ...]]]:
-    return [(i, tuple(cell.swept[key] for key in keys)) for i, cell in enumerate(result.described.cells)]
-
-
 def _by_values(result: Result, keys: Sequence[str]) -> dict[tuple[Any, ...], int]:
     """Number of the cell with each combination of values."""
     numbers: dict[tuple[Any, ...], int] = {}
-    for number, values in _cells(result, keys):
+    for number, cell in enumerate(result.described.cells):
+        values = tuple(cell.swept[key] for key in keys)
         if values in numbers:
             others = [key for key in result.swept if key not in keys]
             raise InputError(
@@ -144,20 +132,11 @@ def _by_values(result: Result, keys: Sequence[str]) -> dict[tuple[Any, ...], int
     return numbers
 
 
-def _labels(a: Result, b: Result, pairs: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
-    cells_a, cells_b = a.described.cells, b.described.cells
-    return [cells_a[i].swept | cells_b[j].swept for i, j in pairs]
-
-
-def _finals(result: Result) -> pd.Series[float]:
-    return result.last_values([*_KEYS, "replica"])
-
-
 def _table(
-    finals_a: pd.Series[float],
-    finals_b: pd.Series[float],
+    a: Result,
+    b: Result,
     pairs: Sequence[tuple[int, int]],
-    labels: Sequence[dict[str, Any]],
+    labels: Sequence[Mapping[str, Any]],
     paired: bool,
     confidence: float,
 ) -> pd.DataFrame:
@@ -165,42 +144,39 @@ def _table(
 
     if not 0 < confidence < 1:
         raise InputError(f"a confidence lies between 0 and 1, got {confidence}")
-    a, b = _by_series(finals_a), _by_series(finals_b)
-    rows = []
-    for (cell_a, cell_b), label in zip(pairs, labels, strict=True):
-        for cell, model, metric in [key for key in a if key[0] == cell_a]:
-            of_b = b.get((cell_b, model, metric))
-            if of_b is not None:
-                of_a = a[cell, model, metric]
-                rows.append(
-                    {**label, "model": model, "metric": metric, **_row(of_a, of_b, paired, confidence)}
-                )
+    of_a = _by_cell(a)
+    of_b = of_a if b is a else _by_cell(b)
+    rows = [
+        {**label, "model": model, "metric": metric, **_row(values, other, paired, confidence)}
+        for (cell_a, cell_b), label in zip(pairs, labels, strict=True)
+        for (model, metric), values in of_a.get(cell_a, {}).items()
+        if (other := of_b.get(cell_b, {}).get((model, metric))) is not None
+    ]
     if not rows:
         raise InputError("the runs have no metric of the same model in common")
     return pd.DataFrame(rows)
 
 
-def _by_series(finals: pd.Series[float]) -> dict[tuple[int, str, str], pd.Series[float]]:
-    groups: Any = finals.groupby(level=_KEYS, observed=True, sort=True)
-    return {
-        (int(cell), str(model), str(metric)): values.droplevel(_KEYS)
-        for (cell, model, metric), values in groups
-    }
+def _by_cell(result: Result) -> dict[int, dict[tuple[str, str], pd.Series[float]]]:
+    """The last values of each cell by model and metric."""
+    groups: Any = result.last_values([*_KEYS, "replica"]).groupby(level=_KEYS, observed=True, sort=True)
+    cells: dict[int, dict[tuple[str, str], pd.Series[float]]] = {}
+    for (cell, model, metric), values in groups:
+        cells.setdefault(int(cell), {})[str(model), str(metric)] = values.droplevel(_KEYS)
+    return cells
 
 
 def _row(of_a: pd.Series[float], of_b: pd.Series[float], paired: bool, confidence: float) -> dict[str, Any]:
     if paired:
         both = of_a.index.intersection(of_b.index)
-        a, b = of_a.loc[both].to_numpy(dtype=float), of_b.loc[both].to_numpy(dtype=float)
-        every_a, every_b = a, b
-        finite = np.isfinite(a) & np.isfinite(b)
-        a, b, lost = a[finite], b[finite], int((~finite).sum())
-    else:
-        every_a, every_b = of_a.to_numpy(dtype=float), of_b.to_numpy(dtype=float)
-        a, b = every_a[np.isfinite(every_a)], every_b[np.isfinite(every_b)]
-        lost = every_a.size + every_b.size - a.size - b.size
-    nothing = Interval(np.nan, np.nan, np.nan)
-    median = ratio = nothing
+        of_a, of_b = of_a.loc[both], of_b.loc[both]
+    every_a, every_b = (values.to_numpy(dtype=float) for values in (of_a, of_b))
+    finite_a, finite_b = np.isfinite(every_a), np.isfinite(every_b)
+    if paired:
+        finite_a = finite_b = finite_a & finite_b
+    a, b = every_a[finite_a], every_b[finite_b]
+    lost = int((~finite_a).sum() if paired else (~finite_a).sum() + (~finite_b).sum())
+    median = ratio = Interval(np.nan, np.nan, np.nan)
     correlation = np.nan
     with np.errstate(invalid="ignore"):  # ∞ − ∞ is undefined
         mean_a, mean_b = (float(np.mean(every)) if every.size else np.nan for every in (every_a, every_b))
@@ -212,11 +188,10 @@ def _row(of_a: pd.Series[float], of_b: pd.Series[float], paired: bool, confidenc
     if a.size and b.size:
         mean_a, mean_b = float(a.mean()), float(b.mean())
         mean = mean_interval(b - a, confidence) if paired else welch_interval(a, b, confidence)
-        if paired:
-            if min(a.min(), b.min()) > 0:
-                ratio = ratio_interval(a, b, confidence)
-            if a.size > 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
-                correlation = float(np.corrcoef(a, b)[0, 1])
+        if paired and min(a.min(), b.min()) > 0:
+            ratio = ratio_interval(a, b, confidence)
+        if paired and a.size > 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
+            correlation = float(np.corrcoef(a, b)[0, 1])
     return {
         "a": mean_a,
         "b": mean_b,
@@ -234,18 +209,13 @@ def short(table: pd.DataFrame) -> pd.DataFrame:
     """What a person is shown of a comparison: estimates with their intervals as text, and what they say."""
     import pandas as pd
 
-    columns = list(table.columns)
-    shown = table[columns[: columns.index("metric") + 1]].copy()
-    for name in ("a", "b"):
-        shown[name] = table[name]
+    shown = table.loc[:, :"b"].copy()
     for name, low, high in (("difference", "low", "high"), ("ratio", "ratio low", "ratio high")):
         texts = [_with_ends(*row) for row in table[[name, low, high]].itertuples(index=False, name=None)]
         shown[name] = pd.Series(texts, index=table.index, dtype=object)
     ends = ["a", "b", "low", "high", "pairs", "not finite"]
     shown["says"] = [_says(*row) for row in table[ends].itertuples(index=False, name=None)]
-    for name in ("pairs", "not finite", "correlation"):
-        shown[name] = table[name]
-    return shown
+    return shown.join(table[["pairs", "not finite", "correlation"]])
 
 
 def _with_ends(estimate: float, low: float, high: float) -> str:

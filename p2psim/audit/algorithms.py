@@ -5,21 +5,21 @@ Many copies of a small network's run lie side by side, so that one replay of a k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from p2psim.audit.canaries import GradientLimits, Record
-from p2psim.audit.system import AuditSystem, Copies, PublishedReleases, tables
+from p2psim.audit.system import AuditSystem, Copies, PublishedReleases
 from p2psim.core.events import COMMIT, DELIVER, SEND
-from p2psim.learning.batches import Sampling, sampling
-from p2psim.learning.graph.admm import AdmmReplay
-from p2psim.learning.graph.algorithms import GossipAdmm
-from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.graph.replay import GraphReplay
-from p2psim.learning.star.problem import LearnerReplay, StarProblem
+from p2psim.core.registry import place_of
+from p2psim.learning.batches import sampling
+from p2psim.learning.graph.algorithms import penalty
+from p2psim.learning.graph.problem import GraphProblem, GraphTask
+from p2psim.learning.star.models import LearnerReplay
+from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import LearningAlgorithm
@@ -45,37 +45,25 @@ class StarSystem(AuditSystem):
     def __init__(self, cell: LearnerCell, agents: Sequence[int]):
         super().__init__(cell, agents)
         # What an owner multiplies its gradients by to make up for how often it answers is in the plan's sensitivity.
-        whole, owners = cell.weighting, list(agents)
-        self._weighting = replace(whole, at_learner=whole.at_learner[owners], at_owner=whole.at_owner[owners])
-        self.divisors = self.divisors / self._weighting.at_owner
+        self.divisors = self.divisors / cell.weighting.at_owner[list(agents)]
 
     @property
     def limits(self) -> GradientLimits:
         """What limits gradients."""
-        cell, sensitivity = self._cell, self._cell.scenario.privacy.sensitivity
-        assert sensitivity is not None
-        x_bound = y_bound = None
-        if sensitivity.kind == "bounds":
-            x_bound = cell.bound
-            if cell.problem.loss.is_squared_error:
-                # Ξ = 2(θ_max·B + y_max)·B, solved for B.
-                y_bound, box = float(cell.case.y_max or 0.0), cell.problem.theta_max
-                x_bound = float((np.sqrt(y_bound**2 + 2 * box * cell.bound) - y_bound) / (2 * box))
-        return GradientLimits(
-            cell.problem.loss,
-            cell.rule.clip,
-            cell.bound,
-            cell.rule.order,
-            cell.problem.theta_max,
-            x_bound,
-            y_bound,
-        )
+        problem = self.cell.problem
+        limits = replace(super().limits, theta_max=problem.theta_max)
+        if limits.x_bound is None or not problem.loss.is_squared_error:
+            return limits
+        # Ξ = 2(θ_max·B + y_max)·B, solved for B.
+        y_bound, box = float(self.cell.case.y_max or 0.0), problem.theta_max
+        x_bound = float((np.sqrt(y_bound**2 + 2 * box * limits.bound) - y_bound) / (2 * box))
+        return replace(limits, x_bound=x_bound, y_bound=y_bound)
 
     @property
     def network(self) -> Network:
         """The small network."""
         links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
-        return Network(links, self._cell.scenario.network.exchange)
+        return Network(links, self.cell.scenario.network.exchange)
 
     def play(
         self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
@@ -83,7 +71,7 @@ class StarSystem(AuditSystem):
         """Replay events for many copies."""
         copies = Copies(events, len(self.agents), len(noise))
         start = held[0].start
-        replay = self._replay(self._problem(held, len(noise)), start, key, events)
+        replay = self._replay(self.problem(held, len(noise)), start, key, events)
         answers = np.empty_like(noise)
         for block, chunk, releases, drawn in copies.play(noise):
             replay.feed(chunk, drawn)
@@ -95,12 +83,9 @@ class StarSystem(AuditSystem):
         self, problem: StarProblem, start: np.ndarray, key: np.ndarray, events: np.ndarray
     ) -> LearnerReplay:
         """The cell's kernel with steps of zero."""
-        cell, copies = self._cell, problem.records.size // len(self.agents)
-        weighting = replace(
-            self._weighting,
-            at_learner=np.tile(self._weighting.at_learner, copies),
-            at_owner=np.tile(self._weighting.at_owner, copies),
-        )
+        cell, copies = self.cell, problem.records.size // len(self.agents)
+        whole, owners = cell.weighting, np.tile(self.agents, copies)
+        weighting = replace(whole, at_learner=whole.at_learner[owners], at_owner=whole.at_owner[owners])
         rule = gradient_rule(problem, cell.rule.clip, order=cell.rule.order, grid=self.grid)
         batches = sampling(self._batch, problem.records, key)
         if isinstance(cell, RoundsCell):
@@ -113,23 +98,17 @@ class StarSystem(AuditSystem):
         method = replace(cell.method, step=0.0, weighting=weighting)
         return StarReplay(problem, method, rule, sampling=batches, start=start)
 
-    def _problem(self, held: Sequence[Record], copies: int) -> StarProblem:
-        X, y, offsets = tables(held, self.records, copies)
-        owners, p = offsets.size - 1, X.shape[1]
-        gram, moment, energy = np.empty((owners, p, p)), np.empty((owners, p)), np.empty(owners)
-        for i, (record, count) in enumerate(zip(held, self.records, strict=True)):
-            each = slice(i, None, len(held))
-            gram[each] = np.outer(record.x, record.x) / count
-            moment[each], energy[each] = record.x * record.y / count, record.y**2 / count
+    def problem(self, held: Sequence[Record], copies: int) -> StarProblem:
+        """The cell's problem with the records of many copies, and sums over them."""
+        problem, count = super().problem(held, copies), self.records
+        x, target = np.stack([record.x for record in held]), np.array([record.y for record in held])
+        gram = np.einsum("ia,ib->iab", x, x) / count[:, None, None]
         return replace(
-            self._cell.problem,
-            X=X,
-            y=y,
-            offsets=offsets,
-            x_l1=np.abs(X).sum(axis=1),
-            gram=gram,
-            moment=moment,
-            energy=energy,
+            problem,
+            x_l1=np.abs(problem.X).sum(axis=1),
+            gram=np.tile(gram, (copies, 1, 1)),
+            moment=np.tile(x * target[:, None] / count[:, None], (copies, 1)),
+            energy=np.tile(target**2 / count, copies),
         )
 
 
@@ -144,19 +123,12 @@ class GraphSystem(AuditSystem):
     """
 
     needs_pair = True
-    _cell: GraphCell
-
-    @property
-    def limits(self) -> GradientLimits:
-        """What limits gradients."""
-        cell, sensitivity = self._cell, self._cell.scenario.privacy.sensitivity
-        x_bound = cell.bound if sensitivity is not None and sensitivity.kind == "bounds" else None
-        return GradientLimits(cell.problem.loss, cell.rule.clip, cell.bound, cell.rule.order, x_bound=x_bound)
+    cell: GraphCell
 
     @property
     def network(self) -> Network:
         """The small network."""
-        scenario = self._cell.scenario
+        scenario = self.cell.scenario
         links = from_edges(2, np.array([0]), np.array([1]))
         vectors = algorithm_of(scenario).vectors
         return Network(links, scenario.network.exchange, goes_on=goes_on(scenario), vectors=vectors)
@@ -169,13 +141,14 @@ class GraphSystem(AuditSystem):
         An update holds μ·c_i(∇L_i(θ_i) + η), which gives the mean gradient of records plus η, as ∇L_i(θ) also holds
         2λ_i·θ.
         """
-        copies, (i, j) = len(noise), self.agents
+        copies, agents, claimed = len(noise), list(self.agents), self.cell.problem
         start = np.stack([record.start for record in held])
-        problem = self._problem(held, copies)
-        batches = sampling(self._batch, problem.records, key)
-        replay, solve = self._replay(problem, start, batches, events)
-        claimed = self._cell.problem
-        pull, ridge = claimed.mu * claimed.confidence[[i, j]], claimed.ridge[[i, j]]
+        solve = self._solver(start, copies, events)
+        problem, rule = self.problem(held, copies), replace(self.cell.rule, grid=self.grid)
+        batches, starts = sampling(self._batch, problem.records, key), np.tile(start, (copies, 1))
+        task = GraphTask(problem, rule, starts, sampling=batches)
+        replay = algorithm_of(self.cell.scenario).replay(task, track=False)
+        pull, ridge = claimed.mu * claimed.confidence[agents], claimed.ridge[agents]
         gradients, models = np.empty_like(noise), np.empty_like(noise)
         for block, chunk, releases, drawn in Copies(events, 2, copies).play(noise):
             before = replay.theta.reshape(copies, 2, -1).copy()
@@ -189,16 +162,12 @@ class GraphSystem(AuditSystem):
                     models[:, releases[at]] = before[:, end]
         return PublishedReleases(gradients, models)
 
-    def _replay(
-        self, problem: GraphProblem, start: np.ndarray, batches: Sampling | None, events: np.ndarray
-    ) -> tuple[GraphReplay | AdmmReplay, Solve]:
-        """The cell's kernel, and what solves the update that an event publishes for μ·c_i(∇L_i + η).
+    def _solver(self, start: np.ndarray, copies: int, events: np.ndarray) -> Solve:
+        """What solves the update that an event publishes for μ·c_i(∇L_i + η).
 
         θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μ·c_i(∇L_i(θ_i) + η)).
         """
-        rule, cell, copies = replace(self._cell.rule, grid=self.grid), self._cell, problem.agents // 2
-        replay = GraphReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
-        alpha = cell.problem.alpha[list(self.agents)]
+        alpha = self.cell.problem.alpha[list(self.agents)]
         known = np.tile(start[::-1], (copies, 1, 1))  # of the other, what each knows
         newest: list[int] = [0, 0]
         sent: dict[int, tuple[int, np.ndarray]] = {}
@@ -214,23 +183,20 @@ class GraphSystem(AuditSystem):
                 return np.asarray(known[:, i] - (after - (1 - alpha[i]) * before) / alpha[i])
             return None
 
-        return replay, solve
+        return solve
 
-    def _problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
-        X, y, offsets = tables(held, self.records, copies)
-        n, problem, agents = 2 * copies, self._cell.problem, list(self.agents)
+    def problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
+        """The cell's problem with the records of many copies, on as many links; none held out."""
+        problem, n, owners = super().problem(held, copies), 2 * copies, np.tile(self.agents, copies)
         return replace(
             problem,
-            X=X,
-            y=y,
-            offsets=offsets,
-            ridge=np.tile(problem.ridge[agents], copies),
-            confidence=np.tile(problem.confidence[agents], copies),
-            smoothness=np.tile(problem.smoothness[agents], copies),
+            ridge=problem.ridge[owners],
+            confidence=problem.confidence[owners],
+            smoothness=problem.smoothness[owners],
             indptr=np.arange(n + 1, dtype=np.int64),
             indices=(np.arange(n, dtype=np.int32) ^ 1),
             weights=np.ones(n),
-            test_X=np.zeros((0, X.shape[1])),
+            test_X=np.zeros((0, self.dimension)),
             test_y=np.zeros(0),
             test_offsets=np.zeros(n + 1, np.int64),
         )
@@ -240,86 +206,50 @@ class GraphSystem(AuditSystem):
 _WEIGHT = 1.0
 
 
-class LinkState:
-    """What the two ends of a link hold beside their models, in all copies: see `p2psim.learning.graph.algorithms`.
-
-    It follows from what both ends send, and so anybody who sees the messages knows it.
-
-    Parameters
-    ----------
-    start : ndarray, shape (2, p)
-        First models.
-    copies : int
-    rho : float
-    """
-
-    def __init__(self, start: np.ndarray, copies: int, rho: float):
-        known = np.stack([start, start[::-1]], axis=1)
-        #: z − u of the own model and of the copy of the other's, shape (copies, 2 ends, 2, p).
-        self._pulled = np.tile(known, (copies, 1, 1, 1))
-        self._multipliers = np.zeros_like(self._pulled)
-        self._rho, self._half = rho, _WEIGHT / 2
-        self._h = self._half * rho / (self._half + rho)
-
-    @property
-    def stiffness(self) -> float:
-        """ρ + h of the one link."""
-        return self._rho + self._h
-
-    def target(self, i: int) -> np.ndarray:
-        """ρ(z_i − u_i) + h(z_ij − u_ij), shape (copies, p)."""
-        return np.asarray(self._rho * self._pulled[:, i, 0] + self._h * self._pulled[:, i, 1])
-
-    def message(self, i: int, model: np.ndarray) -> np.ndarray:
-        """What end i sends after its model was set: s of the model and of its copy, shape (copies, 2, p)."""
-        copy = (self._half * model + self._rho * self._pulled[:, i, 1]) / (self._half + self._rho)
-        return np.stack([model, copy], axis=1) + self._multipliers[:, i]
-
-    def meet(self, i: int, sent: np.ndarray, heard: np.ndarray) -> None:
-        """Set end i from what it sent and heard: its model meets the other's copy, its copy the other's model."""
-        self._pulled[:, i] = heard[:, ::-1]
-        self._multipliers[:, i] = (sent - heard[:, ::-1]) / 2
-
-
 class AdmmSystem(GraphSystem):
     """Two agents of a cell of gossip ADMM, linked with each other.
 
     The link has the weight 1. Each keeps its confidence, step and ridge as in the cell.
     """
 
-    def _replay(
-        self, problem: GraphProblem, start: np.ndarray, batches: Sampling | None, events: np.ndarray
-    ) -> tuple[GraphReplay | AdmmReplay, Solve]:
-        """See `GraphSystem._replay`.
+    def _solver(self, start: np.ndarray, copies: int, events: np.ndarray) -> Solve:
+        """See `GraphSystem._solver`.
 
         θ_i ← θ_i − (μc_i(∇L_i(θ_i) + η) + (ρ + h)θ_i − target)/(ρ + h + μc_i·L_i^loc).
         """
-        algorithm, cell, copies = self._cell.scenario.learning.algorithm, self._cell, problem.agents // 2
-        assert isinstance(algorithm, GossipAdmm)
-        rule = algorithm.admm_rule(problem, replace(cell.rule, grid=self.grid))
-        replay = AdmmReplay(problem, rule, np.tile(start, (copies, 1)), track=False, sampling=batches)
-        claimed, agents = cell.problem, list(self.agents)
-        link = LinkState(start, copies, rule.rho)
+        claimed, agents, half = self.cell.problem, list(self.agents), _WEIGHT / 2
+        rho = penalty(algorithm_of(self.cell.scenario).rho, np.array([_WEIGHT]))
+        h = half * rho / (half + rho)
         pull = claimed.mu * _WEIGHT * claimed.confidence[agents]
-        step = 1.0 / (link.stiffness + pull * claimed.smoothness[agents])
+        step = 1.0 / (rho + h + pull * claimed.smoothness[agents])
+        # z − u of an end's model and of its copy of the other's, and u: shape (copies, 2 ends, 2, p). They follow from
+        # what both ends send (`p2psim.learning.graph.algorithms`), and so anybody who sees the messages knows them.
+        towards = np.tile(np.stack([start, start[::-1]], axis=1), (copies, 1, 1, 1))
+        multipliers = np.zeros_like(towards)
         kinds = dict(zip(events["seq"].tolist(), events["kind"].tolist(), strict=True))
-        sent: dict[int, np.ndarray] = {}  # what each sent last
+        sent: dict[int, np.ndarray] = {}  # s of the model and of the copy that each end sent last
 
         def solve(event: Any, i: int, before: np.ndarray, after: np.ndarray) -> np.ndarray | None:
             pulled = None
             if event["kind"] == SEND:
-                pulled = (before - after) / step[i] - link.stiffness * before + link.target(i)
-                sent[i] = link.message(i, after)
+                target = rho * towards[:, i, 0] + h * towards[:, i, 1]
+                pulled = (before - after) / step[i] - (rho + h) * before + target
+                copy = (half * after + rho * towards[:, i, 1]) / (half + rho)
+                sent[i] = np.stack([after, copy], axis=1) + multipliers[:, i]
             answers = event["kind"] == SEND and kinds.get(int(event["cause"])) == DELIVER
             if answers or event["kind"] == COMMIT:
-                link.meet(i, sent[i], sent[1 - i])
+                # A model meets the other's copy, and a copy the other's model.
+                heard = sent[1 - i][:, ::-1]
+                towards[:, i], multipliers[:, i] = heard, (sent[i] - heard) / 2
             return pulled
 
-        return replay, solve
+        return solve
+
+
+#: Systems by what algorithms call theirs.
+_SYSTEMS: Mapping[str, type[AuditSystem]] = {"star": StarSystem, "graph": GraphSystem, "admm": AdmmSystem}
 
 
 def system_of(algorithm: LearningAlgorithm) -> type[AuditSystem] | None:
     """The audited system of an algorithm; None where its releases are not audited."""
-    if algorithm.star_exchanges:
-        return StarSystem
-    return {"coordinate-descent": GraphSystem, "gossip-admm": AdmmSystem}.get(algorithm.kind)
+    return _SYSTEMS.get(algorithm.audited_as) if place_of(algorithm) is None else None

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from p2psim.audit.canaries import Pair, Record, gradients
+from p2psim.audit.noise import NoiseDistribution, log_ratio
 from p2psim.audit.system import AuditSystem, releases_of
 from p2psim.core.errors import SimulationError
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.privacy.accounting.noises import before_sampling
-from p2psim.privacy.audit import NoiseDistribution, log_ratio
 from p2psim.privacy.plan import Plan
+from p2psim.privacy.releases import joined
 from p2psim.privacy.shares import Releases, Totals
 
 #: Releases of an agent that are audited at most, and numbers in them where that is more than two releases.
@@ -28,22 +29,6 @@ INFLATED = 1.0
 
 #: Numbers in an array of copies' noise or records, at most.
 _NUMBERS = 4_000_000
-
-
-@dataclass(frozen=True)
-class ScaledPlan(Plan):
-    """A plan with losses that are larger by a factor: the same mechanism with more to be seen, since all noise scales.
-
-    Attributes
-    ----------
-    factor : float
-    """
-
-    factor: float = 1.0
-
-    def claimed(self, releases: Releases, totals: Totals | None = None) -> np.ndarray:
-        """Losses that releases are claimed to have, shape (releases,)."""
-        return self.factor * super().claimed(releases, totals)
 
 
 @dataclass(frozen=True)
@@ -115,13 +100,13 @@ def prepare_run(system: AuditSystem, plan: Plan, streams: Streams, engine: str) 
         limits=None if plan.limits is None else plan.limits[agents],
         engine=engine,
     ).read()
-    local, places = releases_of(events)
-    audited = places[local.agents == 0]
+    local = releases_of(events)
+    audited = local.places[local.agents == 0]
     if not audited.size:
         raise SimulationError(f"agent {agents[0]} makes no release in an audit")
     if limit > wanted:  # what comes later is not looked at
         events = events[: audited[:wanted][-1] + 1]
-        local, places = releases_of(events)
+        local = releases_of(events)
     real = Releases(agents[local.agents], local.numbers, local.steps)
     totals = plan.totals([real])
     # The loss of the real records, whatever the scaled ones are claimed to lose.
@@ -129,13 +114,12 @@ def prepare_run(system: AuditSystem, plan: Plan, streams: Streams, engine: str) 
     # Of a batch, what shows is the loss after sampling; see `p2psim.audit.trial.Claim.sampled_losses`.
     inflated = before_sampling(np.array(INFLATED), np.array(system.rate))
     factor = float(inflated / losses[local.agents == 0].max())
-    scaled_plan = ScaledPlan(
-        **{field.name: getattr(plan, field.name) for field in fields(Plan)}, factor=factor
-    )
     losses *= factor
     scales = plan.sensitivity[real.agents] / losses * system.enlargement
     count = min(wanted, int(np.count_nonzero(local.agents == 0)))
-    return AuditRun(events, local, real, losses, scales, scaled_plan, totals, count, audited.size)
+    # The same mechanism with more to be seen, since all noise scales.
+    larger = replace(plan, factor=factor)
+    return AuditRun(events, local, real, losses, scales, larger, totals, count, audited.size)
 
 
 def sample(
@@ -179,8 +163,7 @@ def sample(
         If something that is published is not finite.
     """
     p, rows = system.dimension, run.local.agents.size
-    records = pair.records()
-    held = [records[world]] + [records[0]] * (len(system.agents) - 1)
+    held = [pair[world]] + [pair[0]] * (len(system.agents) - 1)
     batch = max(1, _NUMBERS // (p * (rows + int(system.records.sum()) + len(held) * p)))
     audited, scale = run.is_audited, run.scales[:, None]
     divisors = system.divisors[run.local.agents][:, None]
@@ -193,14 +176,14 @@ def sample(
         if not np.isfinite(gradients).all():
             raise SimulationError("what is published in an audit is not finite")
         at = models[:, audited]
-        to_p, to_q = (_means(system, record, at, divisors[audited]) / scale[audited] for record in records)
+        to_p, to_q = (_means(system, record, at, divisors[audited]) / scale[audited] for record in pair)
         released = gradients[:, audited] / scale[audited]
         scores.append(np.stack([log_ratio(law, released, to_p, to_q, system.rate) for law in laws]))
         more = slice(0, max(0, kept - first))
         if system.rate < 1:
             noises.append(noise[more] / scale)
             continue
-        mean, others = (_means(system, records[w], models[more], divisors) for w in (world, 0))
+        mean, others = (_means(system, pair[w], models[more], divisors) for w in (world, 0))
         noises.append((gradients[more] - np.where(audited[:, None], mean, others)) / scale)
     return np.concatenate(scores, axis=1), np.concatenate(noises)
 
@@ -220,12 +203,11 @@ def movement(system: AuditSystem, run: AuditRun, pair: Pair, streams: Streams, o
     """
     copies = 1 if system.rate == 1 else int(np.ceil(20 / system.rate))  # the record is in some batch
     silence = np.zeros((copies, run.local.agents.size, system.dimension))
-    records = pair.records()
-    others = [records[0]] * (len(system.agents) - 1)
+    others = [pair[0]] * (len(system.agents) - 1)
     first = int(np.argmax(run.is_audited))
     p, q = (
         system.play([record, *others], run.events, silence, streams.key("batches")).gradients[:, first]
-        for record in records
+        for record in pair
     )
     claimed = run.plan.sensitivity[system.agents[0]] * system.enlargement
     return float(np.linalg.norm(p - q, ord=order, axis=1).max() / claimed)
@@ -237,8 +219,7 @@ def _noise(run: AuditRun, streams: Streams, copies: int, p: int) -> np.ndarray:
     for copy in range(copies):
         key = replace(streams, replica=(streams.replica or 0) + copy).key("noise")
         unit[copy] = run.plan.mechanism.draw(key, run.real.agents, run.real.numbers, p)
-    real = run.real
-    every = Releases(*(np.tile(column, copies) for column in (real.agents, real.numbers, real.steps)))
+    every = joined([run.real] * copies)
     return run.plan.noise(unit.reshape(-1, p), every, run.totals).reshape(unit.shape)
 
 

@@ -56,30 +56,12 @@ class Record:
     start: np.ndarray
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two records and the model to begin at.
-
-    Attributes
-    ----------
-    name : str
-    x : ndarray, shape (2, p)
-    y : ndarray, shape (2,)
-    start : ndarray, shape (p,)
-    """
-
-    name: str
-    x: np.ndarray
-    y: np.ndarray
-    start: np.ndarray
-
-    def records(self) -> list[Record]:
-        """The two records."""
-        return [Record(x, float(y), self.start) for x, y in zip(self.x, self.y, strict=True)]
+#: Two records, in the one data set and in the other; both with the model to begin at.
+Pair = tuple[Record, Record]
 
 
-def pairs(limits: GradientLimits, p: int) -> tuple[Pair, ...]:
-    """Two canaries: gradients that differ in one coordinate, and ones that differ alike in all.
+def pairs(limits: GradientLimits, p: int) -> dict[str, Pair]:
+    """Two canaries by name: gradients that differ in one coordinate, and ones that differ alike in all.
 
     The first never tells an L2 bound from an L1 bound. The dense one does: under an L2 bound C each coordinate is
     C/√p, which adds up to √p·C in L1; under an L1 bound it is C/p, and the claim is just met. A single coordinate has
@@ -91,22 +73,21 @@ def pairs(limits: GradientLimits, p: int) -> tuple[Pair, ...]:
     p : int
         Coordinates, at least one.
     """
-    one, dense = np.zeros(p), np.ones(p)
-    one[0] = 1.0
+    single, dense = np.eye(1, p)[0], np.ones(p)
     if p == 1:
-        return (_opposite("one coordinate", limits, one),)
+        return {"one coordinate": _opposite(limits, single)}
     saturates = _saturates(limits.loss)
     if saturates and np.isinf(limits.theta_max):
         dense[-1] = 0.0
-        return _tilted("one coordinate", limits, one), _tilted("dense", limits, dense)
+        return {"one coordinate": _tilted(limits, single), "dense": _tilted(limits, dense)}
     needs_model = saturates or (limits.loss.is_squared_error and limits.x_bound is not None)
     if needs_model and np.isinf(limits.clip):
-        first = np.arange(p) < p // 2
-        return (
-            _apart("one coordinate", limits, one, np.roll(one, 1)),
-            _apart("dense", limits, first.astype(float), (~first).astype(float)),
-        )
-    return _opposite("one coordinate", limits, one), _opposite("dense", limits, dense)
+        half = (np.arange(p) < p // 2).astype(float)
+        return {
+            "one coordinate": _apart(limits, single, np.roll(single, 1)),
+            "dense": _apart(limits, half, 1 - half),
+        }
+    return {"one coordinate": _opposite(limits, single), "dense": _opposite(limits, dense)}
 
 
 def _saturates(loss: Loss) -> bool:
@@ -136,13 +117,13 @@ def _size(limits: GradientLimits) -> float:
     return 8 * limits.clip if np.isfinite(limits.clip) else limits.x_bound or limits.bound
 
 
-def _opposite(name: str, limits: GradientLimits, direction: np.ndarray) -> Pair:
+def _opposite(limits: GradientLimits, direction: np.ndarray) -> Pair:
     """Opposite gradients of one x, by its label, at the model zero."""
     u = _unit(direction, limits.order)
     start = np.zeros(u.size)
     if not limits.loss.is_squared_error:
         x = _size(limits) * u
-        return Pair(name, np.stack([x, -x]), np.ones(2), start)
+        return Record(x, 1.0, start), Record(-x, 1.0, start)
     if np.isfinite(limits.clip):
         size, target = 1.0, FAR * max(1.0, limits.clip)
     elif limits.x_bound is not None:
@@ -151,10 +132,10 @@ def _opposite(name: str, limits: GradientLimits, direction: np.ndarray) -> Pair:
         # So small an x that where the model is hardly matters: |θᵀx| is far below |y|.
         size = np.sqrt(limits.bound) * 1e-4
         target = limits.bound * (1 - 1e-6) / (2 * size)
-    return Pair(name, np.stack([size * u, size * u]), np.array([-target, target]), start)
+    return Record(size * u, -target, start), Record(size * u, target, start)
 
 
-def _tilted(name: str, limits: GradientLimits, direction: np.ndarray) -> Pair:
+def _tilted(limits: GradientLimits, direction: np.ndarray) -> Pair:
     """Nearly opposite x for a logistic loss, at a model so far along the last coordinate that both slopes are one."""
     u = _unit(direction, limits.order) * (1 - TILT)
     u[-1] = TILT
@@ -163,11 +144,11 @@ def _tilted(name: str, limits: GradientLimits, direction: np.ndarray) -> Pair:
     start = np.zeros(u.size)
     start[-1] = -SATURATED / (_size(limits) * TILT)
     # Normed again: (1 − τ, τ) is shorter than one in L2.
-    ends = _size(limits) * np.stack([_unit(u, limits.order), _unit(v, limits.order)])
-    return Pair(name, ends, np.ones(2), start)
+    first, second = (_size(limits) * _unit(x, limits.order) for x in (u, v))
+    return Record(first, 1.0, start), Record(second, 1.0, start)
 
 
-def _apart(name: str, limits: GradientLimits, first: np.ndarray, second: np.ndarray) -> Pair:
+def _apart(limits: GradientLimits, first: np.ndarray, second: np.ndarray) -> Pair:
     """Gradients along two directions, at a model in a corner of the box, where both are largest."""
     # The slope of a squared loss is bounded by ‖x‖₁, whatever the norm of its gradient.
     order = 1 if limits.loss.is_squared_error else limits.order
@@ -175,9 +156,10 @@ def _apart(name: str, limits: GradientLimits, first: np.ndarray, second: np.ndar
     corner = np.full(u.size, limits.theta_max)
     if limits.loss.is_squared_error:
         assert limits.x_bound is not None
-        target = limits.y_bound or 0.0
-        return Pair(name, limits.x_bound * np.stack([u, v]), np.array([-target, -target]), corner)
-    return Pair(name, _size(limits) * np.stack([u, v]), np.ones(2), -corner)
+        size, target = limits.x_bound, -(limits.y_bound or 0.0)
+    else:
+        size, target, corner = _size(limits), 1.0, -corner
+    return Record(size * u, target, corner), Record(size * v, target, corner)
 
 
 def gradients(limits: GradientLimits, x: np.ndarray, y: float, theta: np.ndarray) -> np.ndarray:

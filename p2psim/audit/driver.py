@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,55 +16,37 @@ from p2psim.audit.system import AuditSystem
 from p2psim.audit.trial import Trial, audit_system
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
-from p2psim.learning.batches import batch_of
-from p2psim.privacy.audit import GAUSSIAN, LAPLACE, NoiseDistribution
-from p2psim.privacy.mechanisms import Mechanism
-from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.outcome import streams_of
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.replay import PreparedCell
 
 #: Ways of releasing that one command audits; of more it says how many are left.
 MOST_AUDITS = 10
 #: Runs on each data set that one audit can keep in memory.
 MOST_SAMPLES = 10_000_000
 
-#: Distributions of noise by the kind of mechanism.
-DISTRIBUTIONS = {"laplace": LAPLACE, "discrete-laplace": LAPLACE, "gaussian": GAUSSIAN}
-
 
 @dataclass(frozen=True)
-class AuditMode:
-    """Agents of some cells that release in the same way, but for a common factor of their budgets.
+class Audited:
+    """Agents of some cells that release in the same way, but for a common factor of their budgets, and their audit.
 
     Attributes
     ----------
-    scenario : Scenario
-        Of the first such cell.
-    cell : PreparedCell
     cells : tuple of int
         Indices of the cells in which agents do so.
     agents : int
         How many agents of the first cell.
     system : AuditSystem
+        Of the first cell.
+    trial : Trial
+        What the audit found.
     """
 
-    scenario: Scenario
-    cell: PreparedCell
     cells: tuple[int, ...]
     agents: int
     system: AuditSystem
-
-
-@dataclass(frozen=True)
-class Audited:
-    """A way of releasing, and what its audit found."""
-
-    mode: AuditMode
     trial: Trial
 
 
@@ -89,7 +71,7 @@ class Audit:
     @property
     def stands(self) -> bool:
         """Whether no claim was refuted."""
-        return not any(mode.trial.faults for mode in self.audited)
+        return not any(way.trial.faults for way in self.audited)
 
 
 def audit(
@@ -139,39 +121,32 @@ def audit(
         if len(modes) > MOST_AUDITS:
             notes[f"{len(modes) - MOST_AUDITS} more ways of releasing were not audited"] = None
             modes = modes[:MOST_AUDITS]
-        audited = tuple(_audit(mode, replica, samples, gamma / len(modes)) for mode in modes)
-    if any(one.trial.audited < one.trial.limit for one in audited):
+        audited = tuple(
+            Audited(tuple(places), agents, system, audit_system(system, replica, samples, gamma / len(modes)))
+            for places, agents, system in modes
+        )
+    if any(way.trial.audited < way.trial.limit for way in audited):
         notes["of an agent's releases the first were looked at, as many as are audited"] = None
     return Audit(audited, tuple(notes), samples, gamma)
 
 
-def _audit(mode: AuditMode, replica: int, samples: int, gamma: float) -> Audited:
-    privacy, network = mode.scenario.privacy, mode.scenario.network
-    law, streams = _law(privacy.mechanism), streams_of(mode.scenario, replica)
-    plan, delta = mode.cell.setup.plan, privacy.delta or 0.0
-    trial = audit_system(mode.system, plan, law, streams, network.engine, delta, samples, gamma)
-    return Audited(mode, trial)
+#: Cells, agents and system of an `Audited`.
+_Way = tuple[list[int], int, AuditSystem]
 
 
-def _law(mechanism: Mechanism) -> NoiseDistribution:
-    """Law of a mechanism's noise; of one that is not known here, a guess by its norm for scores, and nothing more."""
-    guess = replace(LAPLACE if mechanism.norm == "l1" else GAUSSIAN, cumulative=None)
-    return DISTRIBUTIONS.get(mechanism.kind, guess)
-
-
-def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[AuditMode]:
+def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[_Way]:
     """The ways of releasing of all cells; what cannot be audited is noted."""
-    modes: dict[tuple[Any, ...], AuditMode] = {}
-    for index, scenario in ((cell.index, cell.scenario) for cell in grid):
+    modes: dict[tuple[Any, ...], _Way] = {}
+    for index, scenario in ((of_grid.index, of_grid.scenario) for of_grid in grid):
         if reason := _excuse(scenario):
             notes[reason] = None
             continue
         cell: Any = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
-        for key, agents in _classes(scenario, cell):
+        for key, agents in _classes(scenario, cell).items():
             if key in modes:
-                modes[key] = replace(modes[key], cells=(*modes[key].cells, index))
+                modes[key][0].append(index)
             elif system := _system(cell, agents):
-                modes[key] = AuditMode(scenario, cell, (index,), agents.size, system)
+                modes[key] = [index], len(agents), system
             else:
                 notes["an agent that no other has records beside was not audited"] = None
         sensitivity = scenario.privacy.sensitivity
@@ -196,46 +171,32 @@ def _excuse(scenario: Scenario) -> str:
     return ""
 
 
-def _classes(scenario: Scenario, cell: Any) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
-    """Agents of a cell that release alike, with what tells them from others."""
-    plan, privacy = cell.setup.plan, scenario.privacy
-    algorithm = scenario.learning.algorithm
-    common = (
-        privacy.mechanism.model_dump_json(),
-        None if privacy.sensitivity is None else privacy.sensitivity.model_dump_json(),
-        privacy.when_spent,
-        scenario.network.exchange.model_dump_json(),
-        algorithm.kind,
-        getattr(algorithm, "mu", None),
-        repr(getattr(algorithm, "rho", None)),
-        batch_of(algorithm).model_dump_json(),
-        scenario.learning.loss.kind,
-        cell.setup.dimension,
-    )
+def _classes(scenario: Scenario, cell: Any) -> dict[tuple[Any, ...], list[int]]:
+    """Agents of a cell that release alike, by what tells them from others.
+
+    That holds the losses of their first releases, relative to the largest and to nine digits.
+    """
+    plan = cell.setup.plan
+    keys: Any = {
+        "privacy": {"mechanism", "sensitivity", "when_spent"},
+        "network": {"exchange"},
+        "learning": {"algorithm": {"kind", "mu", "rho", "batch"}, "loss": {"kind"}},
+    }
+    common = scenario.model_dump_json(include=keys), cell.setup.dimension
+    classes: dict[tuple[Any, ...], list[int]] = {}
     able = np.flatnonzero(cell.problem.records * (plan.releases > 0) * np.isfinite(plan.budget))
-    profiles = _profiles(plan, able)
-    keys = [(int(plan.releases[i]), *profile) for i, profile in zip(able, profiles, strict=True)]
-    for key in dict.fromkeys(keys):
-        yield (*common, *key), able[[other == key for other in keys]]
+    for agent, limit in zip(able.tolist(), plan.releases[able].tolist(), strict=True):
+        numbers = np.arange(min(limit, MOST_RELEASES))
+        losses = plan.claimed(Releases(np.full_like(numbers, agent), numbers, np.zeros_like(numbers)))
+        key = (*common, limit, *np.round(losses / losses.max(), 9).tolist())
+        classes.setdefault(key, []).append(agent)
+    return classes
 
 
-def _profiles(plan: Plan, agents: np.ndarray) -> list[tuple[float, ...]]:
-    """Losses of each agent's first releases, relative to the largest and to nine digits."""
-    if not agents.size:
-        return []
-    counts = np.minimum(plan.releases[agents], MOST_RELEASES)
-    owners = np.repeat(agents, counts)
-    numbers = np.concatenate([np.arange(count) for count in counts])
-    losses = plan.claimed(Releases(owners, numbers, np.zeros(owners.size, np.int64)))
-    parts = np.split(losses, np.cumsum(counts)[:-1])
-    return [tuple(np.round(part / part.max(), 9).tolist()) for part in parts]
-
-
-def _system(cell: Any, alike: np.ndarray) -> AuditSystem | None:
+def _system(cell: Any, alike: list[int]) -> AuditSystem | None:
     """The first of some agents and another one: of the same kind, else any that has records; None if it needs one."""
-    first = int(alike[0])
-    others = [int(i) for i in [*alike[1:2], *np.flatnonzero(cell.problem.records)[:2]] if i != first]
-    system = system_of(cell.scenario.learning.algorithm)
+    system, first = system_of(cell.scenario.learning.algorithm), alike[0]
+    others = [i for i in [*alike[1:2], *np.flatnonzero(cell.problem.records)[:2].tolist()] if i != first]
     return (
         None if system is None or (system.needs_pair and not others) else system(cell, [first, *others[:1]])
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,8 +16,9 @@ import numpy as np
 from p2psim.audit.canaries import GradientLimits, Record
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, SEND
-from p2psim.learning.batches import Batch, batch_of
+from p2psim.learning.batches import batch_of
 from p2psim.network.section import Network
+from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
 
 #: Records that an audited agent holds at most; those but one have no gradient.
@@ -23,25 +26,6 @@ MOST_RECORDS = 4
 
 #: The same where batches have a size, of which the rate of a batch depends on how many there are.
 MOST_WITH_BATCHES = 2000
-
-
-def _records_here(records: np.ndarray, batch: Batch) -> np.ndarray:
-    """How many records agents hold in an audit.
-
-    Raises
-    ------
-    MeaningError
-        If batches have a size and agents so many records that an audit would take long.
-    """
-    if batch.kind != "fixed":
-        return np.minimum(records, MOST_RECORDS)
-    if records.max() > MOST_WITH_BATCHES:
-        raise MeaningError(
-            "learning.algorithm.batch",
-            f"an audit takes agents of at most {MOST_WITH_BATCHES} records with batches of fixed size, got "
-            f"{records.max()}",
-        )
-    return records
 
 
 class PublishedReleases(NamedTuple):
@@ -67,8 +51,17 @@ class AuditSystem(ABC):
     agents : sequence of int
         Its agents, by their indices in the cell; the first one is audited.
 
+    Raises
+    ------
+    MeaningError
+        If batches have a size and agents so many records that an audit would take long.
+
     Attributes
     ----------
+    cell : PreparedCell
+    agents : tuple of int
+    dimension : int
+        Length p of a release.
     records : ndarray of int, shape (agents,)
         How many each holds here: as in the cell, but for a great many.
     divisors : ndarray, shape (agents,)
@@ -87,24 +80,43 @@ class AuditSystem(ABC):
     needs_pair: ClassVar[bool]
 
     def __init__(self, cell: Any, agents: Sequence[int]):
-        self._cell, self.agents = cell, tuple(agents)
+        self.cell, self.agents, self.dimension = cell, tuple(agents), int(cell.problem.dimension)
         held = cell.problem.records[list(agents)]
         self._batch = batch_of(cell.scenario.learning.algorithm)
-        self.records = _records_here(held, self._batch)
+        self.records = held if self._batch.kind == "fixed" else np.minimum(held, MOST_RECORDS)
+        if self.records.max() > MOST_WITH_BATCHES:
+            raise MeaningError(
+                "learning.algorithm.batch",
+                f"an audit takes agents of at most {MOST_WITH_BATCHES} records with batches of fixed size, got "
+                f"{held.max()}",
+            )
         self.divisors: np.ndarray = self._batch.divisors(self.records)
         self.enlargement = float(held[0] / self.records[0])
         self.rate = float(self._batch.rates(held)[0])
         self.grid: float | None = None if cell.rule.grid is None else cell.rule.grid * self.enlargement
 
     @property
-    def dimension(self) -> int:
-        """Length p of a release."""
-        return int(self._cell.problem.dimension)
-
-    @property
-    @abstractmethod
     def limits(self) -> GradientLimits:
         """What limits gradients."""
+        cell = self.cell
+        x_bound = cell.bound if cell.scenario.privacy.sensitivity.kind == "bounds" else None
+        return GradientLimits(cell.problem.loss, cell.rule.clip, cell.bound, cell.rule.order, x_bound=x_bound)
+
+    def problem(self, held: Sequence[Record], copies: int) -> Any:
+        """The cell's problem with the records of many copies; those that have no gradient are zero.
+
+        Parameters
+        ----------
+        held : sequence of Record
+            Of each agent.
+        copies : int
+        """
+        first = np.concatenate([[0], np.cumsum(self.records)])
+        X, y = np.zeros((first[-1], self.dimension)), np.zeros(first[-1])
+        X[first[:-1]] = [record.x for record in held]
+        y[first[:-1]] = [record.y for record in held]
+        offsets = np.concatenate([[0], np.cumsum(np.tile(self.records, copies))]).astype(np.int64)
+        return replace(self.cell.problem, X=np.tile(X, (copies, 1)), y=np.tile(y, copies), offsets=offsets)
 
     @property
     @abstractmethod
@@ -130,51 +142,9 @@ class AuditSystem(ABC):
         """
 
 
-def releases_of(events: np.ndarray) -> tuple[Releases, np.ndarray]:
-    """Releases in a small network's events, by its own agents, and the places of the events that make them."""
-    makes = (events["release"] >= 0) & np.isin(events["kind"], (SEND, COMMIT)) & (events["agent"] >= 0)
-    places = np.flatnonzero(makes)
-    keys = events["agent"][places].astype(np.int64) << 32 | events["release"][places]
-    _, first = np.unique(keys, return_index=True)  # a release counts where it first appears
-    places = places[np.sort(first)]
-    steps = np.concatenate([[0], np.cumsum(events["kind"] == COMMIT)])[places]
-    agents, numbers = (events[name][places].astype(np.int64) for name in ("agent", "release"))
-    return Releases(agents, numbers, steps.astype(np.int64)), places
-
-
-def tables(
-    held: Sequence[Record], records: np.ndarray, copies: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, y and offsets of all copies' records; those that have no gradient are zero.
-
-    Parameters
-    ----------
-    held : sequence of A Record
-    records : ndarray of int, shape (A,)
-        How many each agent holds.
-    copies : int
-    """
-    first = np.concatenate([[0], np.cumsum(records)])
-    X, y = np.zeros((first[-1], held[0].x.size)), np.zeros(first[-1])
-    X[first[:-1]] = [record.x for record in held]
-    y[first[:-1]] = [record.y for record in held]
-    offsets = np.concatenate([[0], np.cumsum(np.tile(records, copies))]).astype(np.int64)
-    return np.tile(X, (copies, 1)), np.tile(y, copies), offsets
-
-
-def blocks(events: np.ndarray) -> Iterator[slice]:
-    """Cut events after every commit and every send of an agent, and around what the learner does with all at once."""
-    start = 0
-    for at, event in enumerate(events):
-        to_all = event["kind"] in (SEND, COMMIT) and event["agent"] == LEARNER and event["peer"] == NEIGHBOURS
-        if to_all and at > start:
-            yield slice(start, at)
-            start = at
-        if to_all or event["kind"] == COMMIT or (event["kind"] == SEND and event["agent"] != LEARNER):
-            yield slice(start, at + 1)
-            start = at + 1
-    if start < len(events):
-        yield slice(start, len(events))
+def releases_of(events: np.ndarray) -> Releases:
+    """Releases in a small network's events, by its own agents."""
+    return ReleaseCounter.empty(int(events["agent"].max(initial=-1)) + 1).read(events)[0]
 
 
 class Copies:
@@ -192,20 +162,22 @@ class Copies:
     """
 
     def __init__(self, events: np.ndarray, agents: int, copies: int):
-        self._events, self._agents, self._copies = events, agents, copies
-        acts = np.isin(events["kind"], (SEND, COMMIT))
-        common = acts & (events["agent"] == LEARNER) & (events["peer"] == NEIGHBOURS)
+        self._events, self._agents = events, agents
+        sends, commits = events["kind"] == SEND, events["kind"] == COMMIT
+        of_learner = events["agent"] == LEARNER
+        common = (sends | commits) & of_learner & (events["peer"] == NEIGHBOURS)
         self._each = np.where(common, 1, copies)
         # Where a block's events begin among those of all copies.
         self._first = np.concatenate([[0], np.cumsum(self._each)])
+        # Blocks end after every commit and every send of an agent, and around what the learner does with all at once.
+        ends = np.flatnonzero(common | commits | (sends & ~of_learner)) + 1
+        cuts = np.unique([0, *np.flatnonzero(common), *ends, len(events)])
+        self._blocks = [slice(*block) for block in pairwise(cuts.tolist())]
 
     def seqs(self, at: int, block: slice) -> np.ndarray:
         """Number of event ``at`` of a block in each copy, shape (copies,), or (1,) for what is common to all."""
-        size = block.stop - block.start
-        step = size if self._each[at] > 1 else 0
-        return np.asarray(
-            self._first[block.start] + (at - block.start) + step * np.arange(self._each[at], dtype=np.int64)
-        )
+        copies = np.arange(self._each[at], dtype=np.int64)
+        return np.asarray(self._first[block.start] + (at - block.start) + (block.stop - block.start) * copies)
 
     def play(self, noise: np.ndarray) -> Iterator[tuple[slice, np.ndarray, dict[int, int], np.ndarray]]:
         """Yield each block, the events of all copies in it, its releases, and their noise.
@@ -223,9 +195,9 @@ class Copies:
             Number of each release, by the place of the event that makes it.
         noise : ndarray, shape (copies * releases, p)
         """
-        _, places = releases_of(self._events)
+        places = releases_of(self._events).places
         numbers: dict[int, np.ndarray] = {}
-        for block in blocks(self._events):
+        for block in self._blocks:
             out = np.zeros(int(self._first[block.stop] - self._first[block.start]), EVENT)
             for at in range(block.start, block.stop):
                 event = self._events[at]

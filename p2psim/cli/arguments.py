@@ -25,29 +25,27 @@ _Options: TypeAlias = "argparse._ActionsContainer"
 #: An option, or several: it adds itself to a parser.
 Option: TypeAlias = Callable[[_Options], object]
 
-#: What a command does: it takes parsed arguments and returns an exit code.
-Action: TypeAlias = Callable[[argparse.Namespace], int]
+#: What adds a command to the parsers of commands.
+Adder: TypeAlias = Callable[[Commands], None]
+
+#: What a command does: it takes parsed arguments and returns an exit code; none where all is done.
+Action: TypeAlias = Callable[[argparse.Namespace], int | None]
 
 
-def add_command(
-    commands: Commands,
+def command(
     name: str,
     summary: str,
-    action: Action | None = None,
     *options: Option,
     json: str = "",
     needs: Sequence[str] = (),
     epilog: str = "",
-) -> argparse.ArgumentParser:
-    """Add a command.
+) -> Callable[[Action], Adder]:
+    """Declare a command; used as a decorator of what it does, whose name then stands for what adds the command.
 
     Parameters
     ----------
-    commands : Commands
     name, summary : str
         The summary is shown in lists, and as a sentence of its own.
-    action : callable, optional
-        None for a command that has commands itself.
     *options : Option
         In the order of the help, after ``--json`` and before ``--parts``, which every action takes.
     json : str
@@ -56,17 +54,34 @@ def add_command(
         Modules that the action imports and that take long: they are imported before it does anything.
     epilog : str
     """
-    added: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=epilog
-    )
-    if json:
-        options = (option("--json", json), *options)
-    if action is not None:
-        added.set_defaults(act=action, needs=needs)
-        options = (*options, _PARTS)
-    for add in options:
-        add(added)
-    return added
+    in_json = (option("--json", json),) if json else ()
+
+    def declare(action: Action) -> Adder:
+        def add(commands: Commands) -> None:
+            parser = commands.add_parser(name, help=summary, description=_sentence(summary), epilog=epilog)
+            parser.set_defaults(act=action, needs=needs)
+            for add_option in (*in_json, *options, _PARTS):
+                add_option(parser)
+
+        return add
+
+    return declare
+
+
+def group(name: str, summary: str, *actions: Adder) -> Adder:
+    """Declare a command that has commands itself."""
+
+    def add(commands: Commands) -> None:
+        parser = commands.add_parser(name, help=summary, description=_sentence(summary))
+        inner = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        for add_action in actions:
+            add_action(inner)
+
+    return add
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def option(
@@ -218,7 +233,7 @@ def read_template(name: str) -> str:
     InputError
         If there is none of this name.
     """
-    from p2psim.scenario.faults import unknown
+    from p2psim.core.faults import unknown
 
     known = list(templates())
     if name not in known:

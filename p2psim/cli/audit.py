@@ -3,37 +3,31 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.arguments import ANY, OVERRIDES, Commands, add_command, load_scenario, number, option
+from p2psim.cli.arguments import ANY, OVERRIDES, command, load_scenario, number, option
 from p2psim.core.printing import complain, print_json, print_table, table_rows
 
 if TYPE_CHECKING:
-    from p2psim.audit.driver import Audit, AuditMode
+    from p2psim.audit.driver import Audit, Audited
     from p2psim.audit.trial import Trial
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "audit",
-        "run mechanisms as configured on worst-case adjacent data, and hold what they show to their claims",
-        _audit,
-        option("scenario SCENARIO", "a scenario file"),
-        option("--samples N", "runs on each data set; 10,000 by default", whole=(100,), default=10_000),
-        option(
-            "--gamma G",
-            "probability that a right claim is refuted, at most; 1e-6 by default",
-            number,
-            default=1e-6,
-        ),
-        option("--replica R", "whose graph and data these are; 0 by default", whole=ANY, default=0),
-        *OVERRIDES,
-        json="print everything as JSON",
-        needs=("p2psim.audit.driver",),
-    )
-
-
-def _audit(args: argparse.Namespace) -> int:
+@command(
+    "audit",
+    "run mechanisms as configured on worst-case adjacent data, and hold what they show to their claims",
+    option("scenario SCENARIO", "a scenario file"),
+    option("--samples N", "runs on each data set; 10,000 by default", whole=(100,), default=10_000),
+    option(
+        "--gamma G",
+        "probability that a right claim is refuted, at most; 1e-6 by default",
+        number,
+        default=1e-6,
+    ),
+    option("--replica R", "whose graph and data these are; 0 by default", whole=ANY, default=0),
+    *OVERRIDES,
+    json="print everything as JSON",
+    needs=("p2psim.audit.driver",),
+)
+def audit(args: argparse.Namespace) -> int:
     """``p2psim audit``."""
     from p2psim.audit.driver import audit
 
@@ -57,16 +51,17 @@ def _rows(result: "Audit") -> list[dict[str, Any]]:
     from p2psim.privacy.shares import UNLIMITED
     from p2psim.scenario.yaml import runs_of
 
-    def values(mode: "AuditMode", trial: "Trial") -> tuple[Any, ...]:
-        cells = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(mode.cells))
-        mechanism = mode.scenario.privacy.mechanism.kind
+    def values(way: "Audited") -> tuple[Any, ...]:
+        trial = way.trial
+        cells = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(way.cells))
+        mechanism = way.system.cell.scenario.privacy.mechanism.kind
         releases = "any number" if trial.limit == UNLIMITED else trial.limit
         claim = trial.audited, trial.moves, trial.epsilon, trial.delta, trial.at_least, trial.law
         sharing = None if trial.shared is None else trial.shared.p_value
         verdict = "; ".join(trial.faults) or "stands"
-        return cells, mode.system.agents[0], mode.agents, mechanism, releases, *claim, sharing, verdict
+        return cells, way.system.agents[0], way.agents, mechanism, releases, *claim, sharing, verdict
 
-    return table_rows(_COLUMNS, (values(one.mode, one.trial) for one in result.audited))
+    return table_rows(_COLUMNS, map(values, result.audited))
 
 
 def tree(result: "Audit") -> dict[str, Any]:
@@ -79,16 +74,16 @@ def tree(result: "Audit") -> dict[str, Any]:
         "audited": [
             {
                 **row,
-                "cells": list(one.mode.cells),
-                "made": one.trial.made,
-                "largest_loss": one.trial.largest,
-                "faults": list(one.trial.faults),
+                "cells": list(entry.cells),
+                "made": entry.trial.made,
+                "largest_loss": entry.trial.largest,
+                "faults": list(entry.trial.faults),
                 "sets": table_rows(
                     ("canary", "threshold", "shown", "claimed"),
-                    ((f.canary, f.threshold, f.shown, f.claimed) for f in one.trial.findings),
+                    ((f.canary, f.threshold, f.shown, f.claimed) for f in entry.trial.findings),
                 ),
             }
-            for row, one in zip(_rows(result), result.audited, strict=True)
+            for row, entry in zip(_rows(result), result.audited, strict=True)
         ],
     }
 
@@ -106,10 +101,10 @@ def _show(result: "Audit", name: str) -> None:
         complain(f"note: {note}")
     if not result.audited:
         complain("nothing was audited")
-    for one in result.audited:
-        place = f"agent {one.mode.system.agents[0]} of cell {one.mode.cells[0]}"
-        for fault in one.trial.faults:
-            complain(f"refuted: {place}: {_why(one.trial, fault)}")
+    for entry in result.audited:
+        place = f"agent {entry.system.agents[0]} of cell {entry.cells[0]}"
+        for fault in entry.trial.faults:
+            complain(f"refuted: {place}: {_why(entry.trial, fault)}")
 
 
 def _why(trial: "Trial", fault: str) -> str:

@@ -2,27 +2,19 @@
 
 import argparse
 
-from p2psim.cli.arguments import Commands, add_command, option, templates
+from p2psim.cli.arguments import command, option, templates
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table, table_rows
 
 
-def add(commands: Commands) -> None:
-    """Add the commands."""
-    add_command(
-        commands,
-        "list",
-        "list what a scenario can name, and the shipped scenarios",
-        _list,
-        option("word", "only what is named so, has such a key, or speaks of it", nargs="?", default=""),
-        json="print it as JSON",
-        needs=("p2psim.scenario.catalogue",),
-    )
-    about = "print the JSON Schema of a scenario, for editors"
-    add_command(commands, "schema", about, _schema, needs=("p2psim.scenario.schema",))
-
-
-def _list(args: argparse.Namespace) -> int:
+@command(
+    "list",
+    "list what a scenario can name, and the shipped scenarios",
+    option("word", "only what is named so, has such a key, or speaks of it", nargs="?", default=""),
+    json="print it as JSON",
+    needs=("p2psim.scenario.catalogue",),
+)
+def list_names(args: argparse.Namespace) -> None:
     """``p2psim list``."""
     from p2psim.scenario.catalogue import CatalogueEntry, catalogue, matching
 
@@ -35,12 +27,15 @@ def _list(args: argparse.Namespace) -> int:
         print_json(rows)
     else:
         print_table(rows, most=len(rows))
-    return 0
 
 
-def _schema(args: argparse.Namespace) -> int:
+@command(
+    "schema",
+    "print the JSON Schema of a scenario, for editors",
+    needs=("p2psim.scenario.schema",),
+)
+def schema(args: argparse.Namespace) -> None:
     """``p2psim schema``."""
     from p2psim.scenario.schema import json_schema
 
     print_json(json_schema())
-    return 0

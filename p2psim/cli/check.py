@@ -2,53 +2,46 @@
 
 import argparse
 
-from p2psim.cli.arguments import OVERRIDES, Commands, add_command, load_scenario, option
+from p2psim.cli.arguments import OVERRIDES, command, load_scenario, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json
 
-
-def add(commands: Commands) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "check",
-        "validate scenarios, and show what running them would mean",
-        _check,
-        option("scenarios SCENARIO", "scenario files", nargs="+"),
-        option(
-            "--no-pilot",
-            "do not simulate for a second to tell how long all takes",
-            dest="pilot",
-            action="store_false",
-        ),
-        option("--jobs N", "processes to tell the time for; one a core by default", whole=(1, 10_000)),
-        *OVERRIDES,
-        json="print it as JSON",
-        needs=("p2psim.runs.checking", "p2psim.scenario.model"),
-    )
+#: Options that are handed on as they are given.
+_AS_GIVEN = ("confirm_cells", "pilot", "jobs")
 
 
-def _check(args: argparse.Namespace) -> int:
+@command(
+    "check",
+    "validate scenarios, and show what running them would mean",
+    option("scenarios SCENARIO", "scenario files", nargs="+"),
+    option(
+        "--no-pilot",
+        "do not simulate for a second to tell how long all takes",
+        dest="pilot",
+        action="store_false",
+    ),
+    option("--jobs N", "processes to tell the time for; one a core by default", whole=(1, 10_000)),
+    *OVERRIDES,
+    json="print it as JSON",
+    needs=("p2psim.runs.checking", "p2psim.scenario.model"),
+)
+def check(args: argparse.Namespace) -> None:
     """``p2psim check``."""
     from p2psim.runs.checking import check_scenario
 
-    checked = []
-    faults = []
+    reports, faults = [], []
     for path in args.scenarios:
         try:
             scenario = load_scenario(path, args)
-            checked.append(
-                check_scenario(
-                    scenario, path, confirm_cells=args.confirm_cells, pilot=args.pilot, jobs=args.jobs
-                )
+            reports.append(
+                check_scenario(scenario, path, **{name: getattr(args, name) for name in _AS_GIVEN})
             )
         except InputError as error:
             faults += error.faults
     if args.json:
-        print_json([one.as_tree() for one in checked])
+        print_json([report.as_tree() for report in reports])
     else:
-        for one in checked:
-            one.show()
+        for report in reports:
+            report.show()
     if faults:
         raise InputError(*faults)
-    return 0

@@ -2,33 +2,27 @@
 
 import argparse
 
-from p2psim.cli.arguments import Commands, add_command, number, option, read_references
+from p2psim.cli.arguments import command, number, option, read_references
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "compare",
-        "differences between two runs, or from a reference cell of one, with intervals",
-        _compare,
-        option("run RUN_A", "a run folder"),
-        option("other RUN_B", "the run folder to compare it with", nargs="?"),
-        option(
-            "--reference KEY=VALUE",
-            "instead of RUN_B: compare the cells of RUN_A with those that have this value of a swept key",
-            repeated=True,
-        ),
-        option("--metric METRIC", "the only metric to compare"),
-        option("--confidence CONFIDENCE", "of each interval; .95 by default", number, default=0.95),
-        json="print the differences as JSON",
-        needs=("p2psim.runs.result",),
-    )
-
-
-def _compare(args: argparse.Namespace) -> int:
+@command(
+    "compare",
+    "differences between two runs, or from a reference cell of one, with intervals",
+    option("run RUN_A", "a run folder"),
+    option("other RUN_B", "the run folder to compare it with", nargs="?"),
+    option(
+        "--reference KEY=VALUE",
+        "instead of RUN_B: compare the cells of RUN_A with those that have this value of a swept key",
+        repeated=True,
+    ),
+    option("--metric METRIC", "the only metric to compare"),
+    option("--confidence CONFIDENCE", "of each interval; .95 by default", number, default=0.95),
+    json="print the differences as JSON",
+    needs=("p2psim.runs.result",),
+)
+def compare(args: argparse.Namespace) -> None:
     """``p2psim compare``."""
     from p2psim.analysis.comparison import compare, compare_within, differing_keys, short
     from p2psim.runs.result import Result
@@ -52,7 +46,7 @@ def _compare(args: argparse.Namespace) -> int:
             raise InputError(f"no metric {args.metric!r} in common; there is {', '.join(known)}")
     if args.json:
         print_json(table.astype(object).to_dict("records"))
-        return 0
+        return
     print_table(short(table).astype(object).to_dict("records"), title, most=len(table))
     for note in comparability(set(table["metric"]), differing):
         print(f"note: {note}")
@@ -61,4 +55,3 @@ def _compare(args: argparse.Namespace) -> int:
         f"means over replicas, {how}; intervals of {args.confidence:.3g} confidence each, "
         "not of all together; ratio: geometric mean of b/a"
     )
-    return 0

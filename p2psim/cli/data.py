@@ -3,44 +3,38 @@
 import argparse
 import sys
 
-from p2psim.cli.arguments import Commands, add_command, option
+from p2psim.cli.arguments import command, group, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import complain, print_json
 
 
-def add(commands: Commands) -> None:
-    """Add the command and its actions."""
-    data = add_command(commands, "data", "list data sources, and fetch one")
-    actions = data.add_subparsers(dest="action", metavar="ACTION", required=True)
-    about = "list sources, their licences and whether they are here"
-    add_command(actions, "list", about, _data_list, json="print it as JSON")
-    add_command(
-        actions,
-        "fetch",
-        "get a data set, after showing its licence and size",
-        _data_fetch,
-        option("name NAME", "a source; see p2psim data list"),
-        option("--yes", "accept its licence and size without being asked"),
-    )
-
-
-def _data_list(args: argparse.Namespace) -> int:
+@command(
+    "list",
+    "list sources, their licences and whether they are here",
+    json="print it as JSON",
+)
+def list_data(args: argparse.Namespace) -> None:
     """``p2psim data list``."""
     from p2psim.data.sources import list_sources
 
     rows = list_sources()
     if args.json:
         print_json(rows)
-    else:
-        for row in rows:
-            print(f"{row['source']}: {row['about']}")
-            print(f"    licence: {row['licence']}")
-            if row["here"] != "yes":
-                print(f"    not here: {row['get']}" if row["here"] else f"    from: {row['get']}")
-    return 0
+        return
+    for row in rows:
+        print(f"{row['source']}: {row['about']}")
+        print(f"    licence: {row['licence']}")
+        if row["here"] != "yes":
+            print(f"    not here: {row['get']}" if row["here"] else f"    from: {row['get']}")
 
 
-def _data_fetch(args: argparse.Namespace) -> int:
+@command(
+    "fetch",
+    "get a data set, after showing its licence and size",
+    option("name NAME", "a source; see p2psim data list"),
+    option("--yes", "accept its licence and size without being asked"),
+)
+def fetch_data(args: argparse.Namespace) -> int | None:
     """``p2psim data fetch``."""
     from p2psim.data.downloads import fetch, terms
 
@@ -52,4 +46,7 @@ def _data_fetch(args: argparse.Namespace) -> int:
             complain("nothing was fetched")
             return 1
     print(f"ready: {fetch(args.name)}")
-    return 0
+    return None
+
+
+data = group("data", "list data sources, and fetch one", list_data, fetch_data)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.arguments import OVERRIDES, Commands, add_command, load_scenario, number, option
+from p2psim.cli.arguments import OVERRIDES, command, load_scenario, number, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import MOST_ROWS, print_json, print_table, table_rows
 
@@ -17,68 +17,58 @@ if TYPE_CHECKING:
 _MOMENTS = 8
 
 
-#: Options that only ``--export-statistics`` has a use for.
-_OF_EXPORT = ("party", "statistics_epsilon", "statistics_delta", "statistics_seed")
-
-
-def add(commands: Commands) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "forecast",
-        "say what runs will reach without running them, and whom it pays to join",
-        _forecast,
-        option(
-            "scenario SCENARIO", "a scenario file of a central learner, of coordinate descent or of averaging"
-        ),
-        option(
-            "--calibrate R",
-            "also run R pilot replicas of each cell, and show how far the forecast is off",
-            whole=(0, 10**6),
-            default=0,
-        ),
-        option(
-            "--best",
-            "also search the horizon, ρ (or c₁) and allocation that make the forecast least for the budgets",
-        ),
-        option(
-            "--coalitions",
-            "also forecast every coalition of owners (12 at most; of more, what owners add is sampled)",
-        ),
-        option("--figures DIR", "draw figures into this folder"),
-        option(
-            "--statistics FILE",
-            "forecast from second moments that parties have written (JSON or npz), not from the scenario's data",
-            nargs="+",
-            default=[],
-        ),
-        option(
-            "--export-statistics FILE",
-            "forecast nothing: write the second moments of the scenario's data, for --statistics",
-        ),
-        option("--party LABEL", "with --export-statistics: of this owner alone"),
-        option(
-            "--statistics-epsilon E",
-            "with --export-statistics: add noise that makes what is written E-DP",
-            number,
-        ),
-        option(
-            "--statistics-delta D",
-            "with --statistics-epsilon: Gaussian noise, (E, D)-DP; Laplace noise when left out",
-            number,
-        ),
-        option(
-            "--statistics-seed S",
-            "with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
-            whole=(),
-        ),
-        *OVERRIDES,
-        json="print everything as JSON",
-        needs=("p2psim.scenario.model",),
-    )
-
-
-def _forecast(args: argparse.Namespace) -> int:
+@command(
+    "forecast",
+    "say what runs will reach without running them, and whom it pays to join",
+    option(
+        "scenario SCENARIO", "a scenario file of a central learner, of coordinate descent or of averaging"
+    ),
+    option(
+        "--calibrate R",
+        "also run R pilot replicas of each cell, and show how far the forecast is off",
+        whole=(0, 10**6),
+        default=0,
+    ),
+    option(
+        "--best",
+        "also search the horizon, ρ (or c₁) and allocation that make the forecast least for the budgets",
+    ),
+    option(
+        "--coalitions",
+        "also forecast every coalition of owners (12 at most; of more, what owners add is sampled)",
+    ),
+    option("--figures DIR", "draw figures into this folder"),
+    option(
+        "--statistics FILE",
+        "forecast from second moments that parties have written (JSON or npz), not from the scenario's data",
+        nargs="+",
+        default=[],
+    ),
+    option(
+        "--export-statistics FILE",
+        "forecast nothing: write the second moments of the scenario's data, for --statistics",
+    ),
+    option("--party LABEL", "with --export-statistics: of this owner alone"),
+    option(
+        "--statistics-epsilon E",
+        "with --export-statistics: add noise that makes what is written E-DP",
+        number,
+    ),
+    option(
+        "--statistics-delta D",
+        "with --statistics-epsilon: Gaussian noise, (E, D)-DP; Laplace noise when left out",
+        number,
+    ),
+    option(
+        "--statistics-seed S",
+        "with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
+        whole=(),
+    ),
+    *OVERRIDES,
+    json="print everything as JSON",
+    needs=("p2psim.scenario.model",),
+)
+def forecast(args: argparse.Namespace) -> None:
     """``p2psim forecast``."""
     from p2psim.analysis.forecasts.exchange import read_parties
     from p2psim.analysis.forecasts.study import forecast_scenario
@@ -86,8 +76,11 @@ def _forecast(args: argparse.Namespace) -> int:
 
     scenario = load_scenario(args.scenario, args)
     if args.export_statistics:
-        return export_statistics(scenario, args)
-    _refuse(args, _OF_EXPORT, "--export-statistics")
+        export_statistics(scenario, args)
+        return
+    _refuse(
+        args, ("party", "statistics_epsilon", "statistics_delta", "statistics_seed"), "--export-statistics"
+    )
     forecasts = forecast_scenario(
         scenario,
         args.calibrate,
@@ -98,11 +91,13 @@ def _forecast(args: argparse.Namespace) -> int:
     )
     drawn = [str(path) for path in draw_forecasts(forecasts, args.figures)] if args.figures else []
     if args.json:
-        print_json({"name": scenario.name, "cells": [one.as_tree() for one in forecasts], "figures": drawn})
-        return 0
+        print_json({"name": scenario.name, "cells": [cell.as_tree() for cell in forecasts], "figures": drawn})
+        return
     # Those of learners first.
-    for symbol in sorted({one.symbol: None for one in forecasts}, key=lambda symbol: symbol != "ψ"):
-        _show([one for one in forecasts if one.symbol == symbol], symbol, scenario.name)
+    for symbol in sorted(
+        {cell.forecast.symbol: None for cell in forecasts}, key=lambda symbol: symbol != "ψ"
+    ):
+        _show([cell for cell in forecasts if cell.forecast.symbol == symbol], symbol, scenario.name)
     if args.coalitions:
         _show_coalitions(forecasts)
     if args.best:
@@ -111,27 +106,26 @@ def _forecast(args: argparse.Namespace) -> int:
         print(f"approximate in {where}: {reason}")
     for name in drawn:
         print(f"figure: {name}")
-    return 0
 
 
 def _show(forecasts: "Sequence[CellForecast]", symbol: str, name: str) -> None:
     """Print tables of cells with forecasts of the same: the end, the agents, and the run."""
-    print_table([one.row() for one in forecasts], f"{name}: expected {symbol} at the end, and its parts")
-    each, agents = max(3, MOST_ROWS // len(forecasts)), [one.agents() for one in forecasts]
-    print_table([row for rows in agents for row in rows[:each]], f"\n{forecasts[0].agents_title}")
+    print_table([cell.row() for cell in forecasts], f"{name}: expected {symbol} at the end, and its parts")
+    each, agents = max(3, MOST_ROWS // len(forecasts)), [cell.agents() for cell in forecasts]
+    print_table([row for rows in agents for row in rows[:each]], f"\n{forecasts[0].forecast.agents_title}")
     if (longest := max(map(len, agents))) > each:
-        print(f"… and {forecasts[0].others(longest - each)}; --json has all")
+        print(f"… and {forecasts[0].forecast.others(longest - each)}; --json has all")
     print_table(
-        [row for one in forecasts for row in one.along(_MOMENTS)], f"\nexpected {symbol} along the run"
+        [row for cell in forecasts for row in cell.along(_MOMENTS)], f"\nexpected {symbol} along the run"
     )
 
 
 def _reasons(forecasts: "Sequence[CellForecast]") -> dict[str, str]:
     """Why forecasts are approximate, and in which cells."""
     cells: dict[str, list[int]] = {}
-    for one in forecasts:
-        for reason in one.forecast.approximate:
-            cells.setdefault(reason, []).append(one.cell.index)
+    for forecast in forecasts:
+        for reason in forecast.forecast.approximate:
+            cells.setdefault(reason, []).append(forecast.cell.index)
     return {
         reason: "all cells" if len(numbers) == len(forecasts) else f"cells {', '.join(map(str, numbers))}"
         for reason, numbers in cells.items()
@@ -140,7 +134,7 @@ def _reasons(forecasts: "Sequence[CellForecast]") -> dict[str, str]:
 
 def _show_coalitions(forecasts: "Sequence[CellForecast]") -> None:
     """Coalitions of each cell, the best first, and what owners have in them."""
-    reports = [(one.cell.index, one.coalitions) for one in forecasts if one.coalitions is not None]
+    reports = [(f.cell.index, f.coalitions) for f in forecasts if f.coalitions is not None]
     coalitions = (
         (cell, " + ".join(c.members), c.psi, f"{c.gaining} of {len(c.members)}")
         for cell, report in reports
@@ -158,21 +152,13 @@ def _show_coalitions(forecasts: "Sequence[CellForecast]") -> None:
 
 
 def _best(forecasts: "Sequence[CellForecast]") -> list[dict[str, Any]]:
-    return table_rows(
-        ("cell", "horizon", "ρ or c₁", "allocation", "ψ", "ψ as it is"),
-        (
-            (
-                f.cell.index,
-                b.horizon,
-                b.c1 if b.rho is None else b.rho,
-                b.allocation,
-                b.psi,
-                f.curve.expected[-1],
-            )
-            for f in forecasts
-            if (b := f.best) is not None
-        ),
-    )
+    rows = []
+    for cell in forecasts:
+        if (best := cell.best) is not None:
+            step = best.c1 if best.rho is None else best.rho
+            psi = cell.forecast.curve.expected[-1]
+            rows.append((cell.cell.index, best.horizon, step, best.allocation, best.psi, psi))
+    return table_rows(("cell", "horizon", "ρ or c₁", "allocation", "ψ", "ψ as it is"), rows)
 
 
 def _refuse(args: argparse.Namespace, names: Sequence[str], other: str) -> None:
@@ -182,8 +168,8 @@ def _refuse(args: argparse.Namespace, names: Sequence[str], other: str) -> None:
             raise InputError(f"--{name.replace('_', '-')} goes with {other}")
 
 
-def export_statistics(scenario: "Scenario", args: argparse.Namespace) -> int:
-    """Write what owners would exchange, and say what it costs; returns the exit code."""
+def export_statistics(scenario: "Scenario", args: argparse.Namespace) -> None:
+    """Write what owners would exchange, and say what it costs."""
     from p2psim.analysis.forecasts.exchange import Disclosure, exported, write_parties
 
     if args.statistics:
@@ -197,16 +183,13 @@ def export_statistics(scenario: "Scenario", args: argparse.Namespace) -> int:
     )
     parties = exported(scenario, args.party, how)
     write_parties(parties, args.export_statistics)
-    rows = table_rows(
-        ("owner", "records", "numbers", "mechanism", "sensitivity", "noise", "ε", "δ"),
-        map(_exported, parties),
-    )
+    columns = ("owner", "records", "numbers", "mechanism", "sensitivity", "noise", "ε", "δ")
+    rows = table_rows(columns, map(_exported, parties))
     if args.json:
         print_json({"file": args.export_statistics, "parties": rows})
-        return 0
-    print_table(rows, f"{args.export_statistics}: second moments of")
-    print(_promise(parties[0].charge))
-    return 0
+    else:
+        print_table(rows, f"{args.export_statistics}: second moments of")
+        print(_promise(parties[0].charge))
 
 
 def _exported(party: "Party") -> tuple[Any, ...]:

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 #: Exit codes: done; a run failed; bad input or usage; interrupted.
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-#: Modules that add commands, in the order of the help.
-_MODULES = (
-    "run", "check", "plot", "verify", "audit", "forecast", "account", "compare", "data", "new", "catalogue",
+#: Commands in the order of the help: module and name.
+_COMMANDS = (
+    "run.run", "check.check", "plot.plot", "verify.verify", "audit.audit", "forecast.forecast", "account.account",
+    "compare.compare", "data.data", "new.start", "catalogue.list_names", "catalogue.schema",
 )  # fmt: skip
 _KEPT = "what was finished is kept, the same command goes on from there"
 
@@ -32,8 +33,9 @@ def parser() -> ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"p2psim {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in _MODULES:
-        import_module(f"p2psim.cli.{name}").add(commands)
+    for place in _COMMANDS:
+        module, _, name = place.partition(".")
+        getattr(import_module(f"p2psim.cli.{module}"), name)(commands)
     return top
 
 
@@ -53,17 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = False
     try:
         import sys
+        from contextlib import nullcontext
 
         from p2psim.core.interrupts import ignore_interrupts_afterwards, leave_at_once
 
         with ignore_interrupts_afterwards(arguments is None):
             arguments = sys.argv[1:] if arguments is None else arguments
             with leave_at_once(INTERRUPTED):
-                from p2psim.cli.streams import lasting_streams, wanted
+                from p2psim.cli.streams import lasting_streams, standard_error_as_lines, wanted
 
                 lines = wanted(arguments)
-            with lasting_streams():
-                return _with_lines(arguments) if lines else _done(arguments, False)
+            with lasting_streams(), standard_error_as_lines() if lines else nullcontext():
+                return _done(arguments, lines)
     except KeyboardInterrupt:
         if not lines:
             from p2psim.core.interrupts import say_interrupted
@@ -72,25 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _with_lines(arguments: Sequence[str]) -> int:
-    """Do what the arguments say, with everything on standard error as lines of JSON."""
-    import traceback
-
-    from p2psim.cli.streams import standard_error_as_lines
-    from p2psim.core.printing import complain
-
-    with standard_error_as_lines():
-        try:
-            return _done(arguments, True)
-        except Exception:
-            # A fault of ours. Python would tell it after the block, as text, with the same exit code.
-            complain(traceback.format_exc(), "error", as_line=True)
-            return FAILED
-
-
 def _done(arguments: Sequence[str], lines: bool) -> int:
     """Do what the arguments say; with `lines`, say what is wrong as JSON."""
     import sys
+    import traceback
     from contextlib import nullcontext
     from importlib import import_module
 
@@ -118,9 +106,9 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
 
             load_parts(*args.parts)
         with ended_as_interrupted():
-            code: int = args.act(args)
+            code: int | None = args.act(args)
         sys.stdout.flush()
-        return code
+        return code or DONE
     except InputError as error:
         return end(error, BAD_INPUT)
     except P2PSimError as error:
@@ -132,3 +120,8 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return end(f"{where}{error.strerror or error}; {_KEPT}", FAILED)
+    except Exception:
+        if not lines:
+            raise
+        # A fault of ours. Python would print it as text after the stream of lines has ended, with the same exit code.
+        return end(traceback.format_exc(), FAILED)

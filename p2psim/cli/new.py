@@ -7,34 +7,27 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from p2psim.cli.arguments import Commands, add_command, option, read_template
+from p2psim.cli.arguments import command, option, read_template
 from p2psim.core.errors import Fault, InputError
 
 _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "new",
-        "start a scenario from a shipped one, or a part of your own",
-        _new,
-        option("name NAME", "the file becomes NAME.yaml; of a part NAME.py"),
-        option(
-            "--part KIND",
-            "write a part of this kind that works, and its test: topology, loss, exchange, …",
-        ),
-        option("--from TEMPLATE", "see p2psim list", dest="template", default="three_banks"),
-        needs=("p2psim.scenario.model",),
-    )
-
-
-def _new(args: argparse.Namespace) -> int:
+@command(
+    "new",
+    "start a scenario from a shipped one, or a part of your own",
+    option("name NAME", "the file becomes NAME.yaml; of a part NAME.py"),
+    option(
+        "--part KIND",
+        "write a part of this kind that works, and its test: topology, loss, exchange, …",
+    ),
+    option("--from TEMPLATE", "see p2psim list", dest="template", default="three_banks"),
+    needs=("p2psim.scenario.model",),
+)
+def start(args: argparse.Namespace) -> None:
     """``p2psim new``."""
     files = [new(args.name, args.template)] if args.part is None else new_part(args.part, args.name)
     print(*files, sep="\n")
-    return 0
 
 
 def _is_plain(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from p2psim.cli.arguments import ANY, Commands, add_command, number, option, read_references
+from p2psim.cli.arguments import ANY, command, number, option, read_references
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
 from p2psim.core.printing import print_json
 
@@ -10,53 +10,45 @@ from p2psim.core.printing import print_json
 _AS_GIVEN = ("metric", "against", "target", "facet", "agent", "log", "title")
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "plot",
-        "draw the figures of a run",
-        _plot,
-        option("run RUN", "a run folder"),
-        option(
-            "--kind KIND",
-            f"{', '.join(KIND_NAMES)}; or one of --parts; may be given again; {EVERYTHING} for all that the run "
-            "can give; by default what the scenario says under figure, or all",
-            action="append",
-        ),
-        option("--metric METRIC", "the metric to draw; every metric by default"),
-        option(
-            "--against AXIS",
-            f"what {', '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}; "
-            f"{' and '.join(AGAINST_A_KEY)}: a swept key",
-        ),
-        option("--facet KEY", "a swept key: a figure for each of its values"),
-        option("--agent I", "of collaboration: the owner whose isolated ψ is drawn", whole=ANY),
-        option(
-            "--quantile",
-            "edges of bands and bars over replicas",
-            number,
-            nargs=2,
-            default=(0.25, 0.75),
-            metavar=("LOW", "HIGH"),
-        ),
-        option(
-            "--log", "log axis for the values; by default they decide", action=argparse.BooleanOptionalAction
-        ),
-        option("--title TEXT", "title of the figures"),
-        option("--target X", "of targets: the value of the metric that is to be reached", number),
-        option(
-            "--reference KEY=VALUE",
-            "of paired: a swept key and its value in the cells that all others are compared with; may be given again",
-            repeated=True,
-        ),
-        option("--out DIR", "where to; figures in the run folder by default"),
-        json="print the names of the files as JSON",
-        needs=("p2psim.runs.result",),
-    )
-
-
-def _plot(args: argparse.Namespace) -> int:
+@command(
+    "plot",
+    "draw the figures of a run",
+    option("run RUN", "a run folder"),
+    option(
+        "--kind KIND",
+        f"{', '.join(KIND_NAMES)}; or one of --parts; may be given again; {EVERYTHING} for all that the run "
+        "can give; by default what the scenario says under figure, or all",
+        action="append",
+    ),
+    option("--metric METRIC", "the metric to draw; every metric by default"),
+    option(
+        "--against AXIS",
+        f"what {', '.join(ALONG_THE_RUN)} are drawn against: {', '.join(AGAINST)}; "
+        f"{' and '.join(AGAINST_A_KEY)}: a swept key",
+    ),
+    option("--facet KEY", "a swept key: a figure for each of its values"),
+    option("--agent I", "of collaboration: the owner whose isolated ψ is drawn", whole=ANY),
+    option(
+        "--quantile",
+        "edges of bands and bars over replicas",
+        number,
+        nargs=2,
+        default=(0.25, 0.75),
+        metavar=("LOW", "HIGH"),
+    ),
+    option("--log", "log axis for the values; by default they decide", action=argparse.BooleanOptionalAction),
+    option("--title TEXT", "title of the figures"),
+    option("--target X", "of targets: the value of the metric that is to be reached", number),
+    option(
+        "--reference KEY=VALUE",
+        "of paired: a swept key and its value in the cells that all others are compared with; may be given again",
+        repeated=True,
+    ),
+    option("--out DIR", "where to; figures in the run folder by default"),
+    json="print the names of the files as JSON",
+    needs=("p2psim.runs.result",),
+)
+def plot(args: argparse.Namespace) -> None:
     """``p2psim plot``."""
     from p2psim.runs.result import Result
 
@@ -71,4 +63,3 @@ def _plot(args: argparse.Namespace) -> int:
         print_json([str(file) for file in files])
     else:
         print(*files, sep="\n")
-    return 0

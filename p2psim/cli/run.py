@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from p2psim.cli.arguments import ANY, OVERRIDES, Commands, add_command, load_scenario, option
+from p2psim.cli.arguments import ANY, OVERRIDES, command, load_scenario, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import complain, print_json, print_table
 
@@ -13,37 +13,34 @@ if TYPE_CHECKING:
     from p2psim.runs.result import Result
     from p2psim.scenario.model import Scenario
 
-
-def add(commands: Commands) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "run",
-        "run every cell and replica into a run folder",
-        _run,
-        option("scenario SCENARIO", "a scenario file"),
-        option("--out DIR", "the run folder; runs/NAME by default"),
-        *OVERRIDES,
-        option("--jobs N", "number of processes; by default one a core if worth it", whole=(1, 10_000)),
-        option("--executor", "who does the work", choices=("local", "dask"), default="local"),
-        option("--scheduler ADDRESS", "of the Dask scheduler; without it a cluster is started here"),
-        option("--overwrite", "replace the results that the folder holds"),
-        option("--check-events", "check the invariants of every event stream"),
-        option("--cell I", "run this cell alone (with --replica)", whole=ANY),
-        option("--replica R", "run this replica alone (with --cell)", whole=ANY),
-        option(
-            "--progress",
-            "on standard error: a bar, if that is a terminal; a JSON object a line; or nothing",
-            choices=("bar", "json", "none"),
-            default="bar",
-        ),
-        option("--quiet", "no progress and no notices; warnings stay"),
-        json="print the results as JSON",
-        needs=("p2psim.runs.runner", "p2psim.runs.result"),
-    )
+#: Options that are handed on as they are given.
+_AS_GIVEN = ("jobs", "overwrite", "executor", "scheduler", "check_events", "confirm_cells", "arguments")
 
 
-def _run(args: argparse.Namespace) -> int:
+@command(
+    "run",
+    "run every cell and replica into a run folder",
+    option("scenario SCENARIO", "a scenario file"),
+    option("--out DIR", "the run folder; runs/NAME by default"),
+    *OVERRIDES,
+    option("--jobs N", "number of processes; by default one a core if worth it", whole=(1, 10_000)),
+    option("--executor", "who does the work", choices=("local", "dask"), default="local"),
+    option("--scheduler ADDRESS", "of the Dask scheduler; without it a cluster is started here"),
+    option("--overwrite", "replace the results that the folder holds"),
+    option("--check-events", "check the invariants of every event stream"),
+    option("--cell I", "run this cell alone (with --replica)", whole=ANY),
+    option("--replica R", "run this replica alone (with --cell)", whole=ANY),
+    option(
+        "--progress",
+        "on standard error: a bar, if that is a terminal; a JSON object a line; or nothing",
+        choices=("bar", "json", "none"),
+        default="bar",
+    ),
+    option("--quiet", "no progress and no notices; warnings stay"),
+    json="print the results as JSON",
+    needs=("p2psim.runs.runner", "p2psim.runs.result"),
+)
+def run(args: argparse.Namespace) -> None:
     """``p2psim run``."""
     from p2psim.core.compiled import is_compiled
     from p2psim.runs.runner import run
@@ -55,32 +52,25 @@ def _run(args: argparse.Namespace) -> int:
     scenario = load_scenario(args.scenario, args)
     if not args.quiet and not is_compiled():
         complain("compiling the kernels, once; later runs take them from the cache", as_line=lines)
-    told: set[str] = set()
+    shown: set[str] = set()
 
     def tell(warning: str) -> None:
-        told.add(warning)
+        shown.add(warning)
         complain(warning, "warning", lines)
 
     result = run(
         scenario,
         args.out,
-        jobs=args.jobs,
-        overwrite=args.overwrite,
         progress="none" if args.quiet else args.progress,
-        executor=args.executor,
-        scheduler=args.scheduler,
-        check_events=args.check_events,
         only=None if args.cell is None else (args.cell, args.replica),
-        confirm_cells=args.confirm_cells,
         tell=tell,
-        arguments=args.arguments,
+        **{name: getattr(args, name) for name in _AS_GIVEN},
     )
     notes = [] if args.cell is not None else _beside_what_was_asked(result, scenario)
     for warning in result.warnings:
-        if not is_repeated(warning, told):
+        if not is_repeated(warning, shown):
             complain(warning, "warning", lines)
     _show_result(result, args.json, notes)
-    return 0
 
 
 def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:

@@ -2,25 +2,19 @@
 
 import argparse
 
-from p2psim.cli.arguments import Commands, add_command, option
+from p2psim.cli.arguments import command, option
 from p2psim.core.errors import FolderError
 from p2psim.core.printing import complain, print_json, print_table, table_rows
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    add_command(
-        commands,
-        "verify",
-        "recompute recorded runs with the plain reference",
-        _verify,
-        option("run RUN", "a run folder, recorded with events: true"),
-        json="print the differences as JSON",
-        needs=("p2psim.runs.result",),
-    )
-
-
-def _verify(args: argparse.Namespace) -> int:
+@command(
+    "verify",
+    "recompute recorded runs with the plain reference",
+    option("run RUN", "a run folder, recorded with events: true"),
+    json="print the differences as JSON",
+    needs=("p2psim.runs.result",),
+)
+def verify(args: argparse.Namespace) -> int:
     """``p2psim verify``."""
     from p2psim.runs.result import Result
     from p2psim.runs.verification import damaged_files, verify_result

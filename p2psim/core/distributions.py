@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
+from pydantic import Field, Tag, ValidationInfo, model_validator
 
 from p2psim.core.files import DataPath, Seal, absolute, at_home, fault_of, sealed
-from p2psim.core.options import AS_TUPLE, NonNegative, OneOf, Options, Positive
+from p2psim.core.options import AS_TUPLE, NUMBER_OR_MAPPING, NonNegative, OneOf, Options, Positive
 from p2psim.core.text_tables import BeyondFloatError, number, shown
 
 #: Below 0.1 the moments of a law overflow, or its draws underflow.
@@ -155,6 +155,8 @@ def _read(path: str, sha256: str) -> np.ndarray:
 class Distribution(OneOf):
     """A distribution over the non-negative numbers; exactly one key is given."""
 
+    in_words: ClassVar[str] = "a distribution"
+
     uniform: Annotated[tuple[NonNegative, NonNegative], AS_TUPLE] | None = Field(
         None, description="lower and upper end"
     )
@@ -216,14 +218,9 @@ class Distribution(OneOf):
         return self._law.sample(random, size)
 
 
-def _shape(value: Any) -> str:
-    return "distribution" if isinstance(value, dict | Distribution) else "number"
-
-
 #: A constant or a distribution.
 Quantity = Annotated[
-    Annotated[NonNegative, Tag("number")] | Annotated[Distribution, Tag("distribution")],
-    Discriminator(_shape),
+    Annotated[NonNegative, Tag("number")] | Annotated[Distribution, Tag("mapping")], NUMBER_OR_MAPPING
 ]
 
 

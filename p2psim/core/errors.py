@@ -70,6 +70,10 @@ class InputError(P2PSimError):
         return "\n".join(map(str, self.faults))
 
 
+class OptionError(InputError, ValueError):
+    """A part or a section that Python builds has wrong keys or values; every one is named."""
+
+
 class MeaningError(InputError):
     """A value that is well formed but means nothing here, named by its dotted key.
 

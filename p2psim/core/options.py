@@ -6,22 +6,57 @@ so that adding a component takes one new file and one line.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from p2psim.core.agent_names import AgentNames, some
-from p2psim.core.errors import MeaningError
+from p2psim.core.errors import MeaningError, OptionError
+from p2psim.core.faults import faults_of
+from p2psim.core.nodes import placed
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
 
-class Options(BaseModel):
-    """Base of all parts: immutable, no coercion between types, no unknown keys, no NaN."""
+class Checked(ModelMetaclass):
+    """Has a part that is built in Python report its keys and values as a part in a file does.
+
+    Validation (``model_validate``, and parts inside of others) does not come here: its errors are pydantic's.
+    """
+
+    def __call__(self, *args: Any, **keys: Any) -> Any:
+        """Build a part."""
+        try:
+            return super().__call__(*args, **keys)
+        except ValidationError as error:
+            raise OptionError(*faults_of(error, self, placed(keys))) from None  # type: ignore[arg-type]
+
+
+class Options(BaseModel, metaclass=Checked):
+    """Base of all parts: immutable, no coercion between types, no unknown keys, no NaN.
+
+    Building one raises `p2psim.core.errors.OptionError`, an `InputError` and a ``ValueError``, with all that is wrong.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False
     )
 
+    #: What a message says is expected where a part of this class is; empty to list its keys.
+    in_words: ClassVar[str] = ""
     #: Keys that say nothing where they are None: they are then left out of resolved scenarios.
     unsaid: ClassVar[tuple[str, ...]] = ()
 
@@ -40,6 +75,24 @@ class OneOf(Options):
         if sum(getattr(self, name) is not None for name in self.alternatives) != 1:
             raise ValueError(f"give exactly one of {' and '.join(self.alternatives)}")
         return self
+
+
+_Arguments = TypeVar("_Arguments", bound=Options)
+
+
+def given(model: type[_Arguments], **arguments: Any) -> _Arguments:
+    """Check arguments of a function of the package, which may be NumPy's numbers, by a model with a key for each.
+
+    Raises
+    ------
+    InputError
+        With all that are wrong.
+    """
+    plain = {
+        key: value.item() if isinstance(value, np.generic) else value for key, value in arguments.items()
+    }
+    checked: _Arguments = model(**plain)
+    return checked
 
 
 Positive = Annotated[float, Field(gt=0)]
@@ -74,6 +127,10 @@ def _text_keys(value: Any) -> Any:
     return entries
 
 
+#: Put in the metadata of a mapping from agents, whose indices may be numbers.
+TEXT_KEYS = BeforeValidator(_text_keys)
+
+
 def _scalar_or_mapping(value: Any) -> str:
     return "mapping" if isinstance(value, Mapping | BaseModel) else "number"
 
@@ -87,7 +144,7 @@ _Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
 _PerAgent = Annotated[
     Annotated[_Number, Tag("number")] | Annotated[dict[str, _Number], Tag("mapping")],
     NUMBER_OR_MAPPING,
-    BeforeValidator(_text_keys),
+    TEXT_KEYS,
 ]
 
 #: A positive number (possibly infinite) for all agents, or a mapping from agent (index or label) or group to one.

@@ -81,14 +81,9 @@ def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
         base = numbers[r] * blocks
         for b in range(blocks):
             words = philox_block(key, agents[r], base + b)
-            column = b << 2
-            out[r, column] = _laplace_of(unit(words[0]))
-            if column + 1 < p:
-                out[r, column + 1] = _laplace_of(unit(words[1]))
-            if column + 2 < p:
-                out[r, column + 2] = _laplace_of(unit(words[2]))
-            if column + 3 < p:
-                out[r, column + 3] = _laplace_of(unit(words[3]))
+            for lane in range(4):
+                if (b << 2) + lane < p:
+                    out[r, (b << 2) + lane] = _laplace_of(unit(words[lane]))
 
 
 @njit(inline="always")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
@@ -63,7 +62,7 @@ def register(part: _T) -> _T:
     part : type or object
         A subclass of one of the base classes of parts (`p2psim.Topology`, `p2psim.Loss`, …), whose ``kind``
         has the part's name as its default; or an object with ``part_kind`` and ``name`` (a metric, an accountant, a
-        figure).
+        figure). Of an accountant's class an instance is kept.
 
     Returns
     -------
@@ -82,16 +81,14 @@ def register(part: _T) -> _T:
     if lacking := _lacking(part if isinstance(part, type) else type(part)):
         raise InputError(f"{what} lacks {', '.join(lacking)}")
     with registering():
-        _PARTS[kind][name] = part
+        _PARTS[kind][name] = part() if kind == "accountant" and isinstance(part, type) else part
     return part
 
 
 def _lacking(part: type) -> list[str]:
     """Methods that a class does not have; of metrics and figures, too, which nobody instantiates."""
-    if isinstance(part, ABCMeta):
-        return sorted(part.__abstractmethods__)
     members = {name: member for base in reversed(part.__mro__) for name, member in vars(base).items()}
-    return [name for name, member in members.items() if getattr(member, "__isabstractmethod__", False)]
+    return sorted(name for name in members if getattr(members[name], "__isabstractmethod__", False))
 
 
 def register_all(parts: Iterable[Any]) -> None:
@@ -191,7 +188,7 @@ def _module(part: Any) -> str:
 
 def _same(a: Any, b: Any) -> bool:
     def place(part: Any) -> tuple[str, str]:
-        return _module(part), getattr(part, "__qualname__", repr(part))
+        return _module(part), getattr(part, "__qualname__", type(part).__qualname__)
 
     return a is b or place(a) == place(b)
 

@@ -268,10 +268,6 @@ def matrix_of(place: Path, key: str) -> "np.ndarray":
 
 def rows_of(place: Path, key: str) -> Iterator[tuple[int, list[str]]]:
     """Read rows as `lines_of` does, without what follows ``#``, and without rows that are empty then."""
-    rows = ((line, _uncommented(cells)) for line, cells in lines_of(place, key))
-    return ((line, cells) for line, cells in rows if cells)
-
-
-def _uncommented(cells: list[str]) -> list[str]:
-    text = ",".join(cells).split("#", 1)[0].strip()
-    return text.split(",") if text else []
+    for line, cells in lines_of(place, key):
+        if text := ",".join(cells).split("#", 1)[0].strip():
+            yield line, text.split(",")

@@ -6,13 +6,14 @@ reason.
 """
 
 import contextlib
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError
+from p2psim.core.faults import nearest
 from p2psim.core.text_tables import is_beyond, is_number, shown
 from p2psim.data.records import row_name
 
@@ -33,10 +34,10 @@ def require(known: Iterable[object], name: str, key: str) -> None:
     names = [str(column) for column in known]
     if name in names:
         return
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
-    raise MeaningError(key, f"no column is called {name!r}{hint}; the columns are {shown or 'none'}")
+    hint = f" (did you mean {near!r}?)" if (near := nearest(name, names)) else ""
+    raise MeaningError(
+        key, f"no column is called {name!r}{hint}; the columns are {some(names, 12) or 'none'}"
+    )
 
 
 def numeric(frame: Any, name: str, key: str, where: Callable[[int], str] = row_name) -> np.ndarray:

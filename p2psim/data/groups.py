@@ -52,12 +52,12 @@ def group_of(groups: Groups, records: np.ndarray) -> tuple[str, ...]:
     records : ndarray of int, shape (N,)
         Number of records of each owner.
     """
-    return tuple(groups.names[place] for place in np.searchsorted(groups.cut, records, side="right"))
+    return tuple(groups.names[place] for place in _place_of(groups, records))
 
 
-def no_test(held: Held) -> TestSet:
-    """A test set in which nobody has a record."""
-    return TestSet(np.empty((0, held.X.shape[1])), np.empty(0), np.zeros_like(held.offsets))
+def _place_of(groups: Groups, records: np.ndarray) -> np.ndarray:
+    """Place of each owner's group among the groups."""
+    return np.searchsorted(groups.cut, records, side="right")
 
 
 def set_aside(held: Held, fraction: float, key: np.ndarray) -> Held:
@@ -108,8 +108,7 @@ def centre_labels(held: Held) -> None:
     totals = np.bincount(owner_of_row(held.offsets), weights=held.y, minlength=len(held.labels))
     means = totals / np.diff(held.offsets)
     held.y[:] -= np.repeat(means, np.diff(held.offsets))
-    if held.test is not None:
-        held.test.y[:] -= np.repeat(means, np.diff(held.test.offsets))
+    held.tests.y[:] -= np.repeat(means, np.diff(held.tests.offsets))
     if len(held.public_labels):
         held.public_labels[:] -= held.public_labels.mean()
 
@@ -139,28 +138,17 @@ def merge_groups(held: Held, groups: Groups) -> Held:
     key = "data.groups.merge"
     if held.items is not None:
         raise MeaningError(key, "ratings of several people do not make those of one; merge other data")
-    member_of = np.array(
-        [groups.names.index(name) for name in group_of(groups, np.diff(held.offsets))], dtype=np.int64
-    )
+    member_of = _place_of(groups, np.diff(held.offsets))
     for place, name in enumerate(groups.names):
         if place not in member_of:
             raise MeaningError(
                 key, f"no owner is in group {name!r}, so that it cannot act; change data.groups.cut"
             )
     rows, offsets = _gathered(held.offsets, member_of)
-    test = None
-    if held.test is not None:
-        tests, test_offsets = _gathered(held.test.offsets, member_of)
-        test = TestSet(held.test.X[tests], held.test.y[tests], test_offsets)
-    return replace(
-        held,
-        X=held.X[rows],
-        y=held.y[rows],
-        offsets=offsets,
-        labels=tuple(groups.names),
-        test=test,
-        targets=None,
-    )
+    tests, test_offsets = _gathered(held.tests.offsets, member_of)
+    test = TestSet(held.tests.X[tests], held.tests.y[tests], test_offsets)
+    held = replace(held, X=held.X[rows], y=held.y[rows], offsets=offsets, test=test)
+    return replace(held, labels=tuple(groups.names), targets=None)
 
 
 def _gathered(offsets: np.ndarray, member_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

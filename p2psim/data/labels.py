@@ -13,6 +13,7 @@ import numpy as np
 from p2psim.core.errors import MeaningError
 from p2psim.core.text_tables import is_number
 from p2psim.data.columns import NotNumbersError
+from p2psim.data.records import row_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +74,7 @@ def in_order(labels: Iterable[str]) -> list[str]:
 
 def first_row(marked: np.ndarray) -> str:
     """Place of the first row that a mask marks."""
-    return f"row {int(np.argmax(marked)) + 1}"
+    return row_name(int(np.argmax(marked)))
 
 
 @dataclass(frozen=True)

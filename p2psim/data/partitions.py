@@ -19,8 +19,10 @@ from p2psim.core.distributions import Quantity, sample
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import BY_NAME, Count, Few, Options, Positive
 from p2psim.core.registry import AnyOf, register_all
-from p2psim.data.columns import require
 from p2psim.data.labels import Column, owners_of
+
+#: The rows of each owner.
+Owners = list[np.ndarray]
 
 
 class Partition(Options):
@@ -44,7 +46,7 @@ class Partition(Options):
     @abstractmethod
     def split(
         self, labels: np.ndarray, agents: int | None, column: Column | None, random: np.random.Generator
-    ) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    ) -> tuple[Owners, tuple[str, ...]]:
         """Divide rows among owners.
 
         Parameters
@@ -109,14 +111,12 @@ def numbered(owners: int) -> tuple[str, ...]:
     return tuple(map(str, range(owners)))
 
 
-def cut(order: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
+def cut(order: np.ndarray, sizes: np.ndarray) -> Owners:
     """Give the first rows of an order to the first owner, the next to the second, in these numbers, shape (N,)."""
     return np.split(order[: sizes.sum()], np.cumsum(sizes)[:-1])
 
 
-def check_division(
-    owners: list[np.ndarray], labels: tuple[str, ...], rows: int, agents: int | None, kind: str
-) -> None:
+def check_division(owners: Owners, labels: tuple[str, ...], rows: int, agents: int | None, kind: str) -> None:
     """Raise unless a partition gives each owner rows of its own.
 
     Raises
@@ -132,23 +132,6 @@ def check_division(
     held = np.concatenate(owners)
     if held.dtype.kind not in "iu" or held.min() < 0 or held.max() >= rows or np.bincount(held).max() > 1:
         raise MeaningError(key, f"{kind} must give each of {rows} rows, 0 … {rows - 1}, to one owner at most")
-
-
-def values_for(partition: Partition, columns: Any) -> Any:
-    """Values of the column that a partition divides by, or None.
-
-    Raises
-    ------
-    MeaningError
-        If there is no such column.
-    """
-    if partition.divides_by is None:
-        return None
-    require(columns, partition.divides_by, "data.partition.column")
-    import pandas as pd
-
-    column = columns[partition.divides_by]
-    return column if isinstance(column, pd.Categorical) else np.asarray(column)
 
 
 class ByColumn(Partition):
@@ -167,7 +150,7 @@ class ByColumn(Partition):
 
     def split(
         self, labels: np.ndarray, agents: int | None, column: Column | None, random: np.random.Generator
-    ) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    ) -> tuple[Owners, tuple[str, ...]]:
         """Give each row to the owner that its column names."""
         assert column is not None
         of_row, names = owners_of(column.values, "data.partition.column", column.first)
@@ -181,33 +164,29 @@ class _Numbered(Partition):
 
     def split(
         self, labels: np.ndarray, agents: int | None, column: Column | None, random: np.random.Generator
-    ) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    ) -> tuple[Owners, tuple[str, ...]]:
         """Divide the rows by their number and labels."""
         owners = self._divide(labels, agents, random)
         return owners, numbered(len(owners))
 
     @abstractmethod
-    def _divide(
-        self, labels: np.ndarray, agents: int | None, random: np.random.Generator
-    ) -> list[np.ndarray]:
+    def _divide(self, labels: np.ndarray, agents: int | None, random: np.random.Generator) -> Owners:
         """Rows of each owner."""
 
 
 class _OfSizes(_Numbered):
+    """Base of partitions by numbers of records, of rows in their order or at random."""
+
+    at_random: ClassVar[bool] = False
+
     sizes: Annotated[list[Count], Field(min_length=1)] = Field(
         description="records of each owner; rows that are left are nobody's"
     )
 
-    def _divide(
-        self, labels: np.ndarray, agents: int | None, random: np.random.Generator
-    ) -> list[np.ndarray]:
+    def _divide(self, labels: np.ndarray, agents: int | None, random: np.random.Generator) -> Owners:
         check_agents(len(self.sizes), agents, "data.partition.sizes")
         _check_total(sizes := np.array(self.sizes), labels.size, "data.partition.sizes")
-        return cut(self._order(labels.size, random), sizes)
-
-    @abstractmethod
-    def _order(self, rows: int, random: np.random.Generator) -> np.ndarray:
-        """Rows in the order in which they are given out."""
+        return cut(random.permutation(labels.size) if self.at_random else np.arange(labels.size), sizes)
 
 
 class Contiguous(_OfSizes):
@@ -215,17 +194,12 @@ class Contiguous(_OfSizes):
 
     kind: Literal["contiguous"] = "contiguous"
 
-    def _order(self, rows: int, random: np.random.Generator) -> np.ndarray:
-        return np.arange(rows)
-
 
 class OfSizes(_OfSizes):
     """Rows drawn at random, without return."""
 
+    at_random: ClassVar[bool] = True
     kind: Literal["sizes"] = "sizes"
-
-    def _order(self, rows: int, random: np.random.Generator) -> np.ndarray:
-        return random.permutation(rows)
 
 
 class Equal(_Numbered):
@@ -238,9 +212,7 @@ class Equal(_Numbered):
         description="records of each owner; left out, all rows are given out, sizes differ by one at most",
     )
 
-    def _divide(
-        self, labels: np.ndarray, agents: int | None, random: np.random.Generator
-    ) -> list[np.ndarray]:
+    def _divide(self, labels: np.ndarray, agents: int | None, random: np.random.Generator) -> Owners:
         number, rows = number_of(self.agents, agents), labels.size
         if self.records is None:
             key, sizes = "data.partition.agents", np.full(number, rows // number)
@@ -269,9 +241,7 @@ class _Uneven(_Numbered):
 
     agents: Few | None = Field(None, description="number of owners; left out, the topology's")
 
-    def _divide(
-        self, labels: np.ndarray, agents: int | None, random: np.random.Generator
-    ) -> list[np.ndarray]:
+    def _divide(self, labels: np.ndarray, agents: int | None, random: np.random.Generator) -> Owners:
         number = number_of(self.agents, agents)
         if labels.size < number:
             raise MeaningError(
@@ -280,7 +250,7 @@ class _Uneven(_Numbered):
         return [np.sort(rows).astype(np.int64) for rows in self._share(labels, number, random)]
 
     @abstractmethod
-    def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> list[np.ndarray]:
+    def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> Owners:
         """Divide all rows; those of an owner in any order."""
 
 
@@ -290,7 +260,7 @@ class Shards(_Uneven):
     kind: Literal["shards"] = "shards"
     shards: Count = Field(2, description="shards of each owner: the fewer, the fewer labels it sees")
 
-    def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> list[np.ndarray]:
+    def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> Owners:
         each = self.shards
         _check_each(each, "shards", "shards", agents, labels.size)
         pieces = np.array_split(np.argsort(labels, kind="stable"), each * agents)
@@ -307,7 +277,7 @@ class Dirichlet(_Uneven):
     )
     least: Count = Field(1, description="records of each owner at least; shares are drawn anew until then")
 
-    def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> list[np.ndarray]:
+    def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> Owners:
         _check_each(self.least, "least", "records", agents, labels.size)
         values, of_row = np.unique(labels, return_inverse=True)
         if values.size > MOST_LABELS:
@@ -342,7 +312,7 @@ class Unbalanced(_Uneven):
         description="what records are proportional to, such as {lognormal: {median: 1, sigma: 1}}"
     )
 
-    def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> list[np.ndarray]:
+    def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> Owners:
         weights = np.atleast_1d(sample(self.sizes, random, agents))
         order = random.permutation(labels.size)
         return np.split(order, np.cumsum(proportional(labels.size, weights))[:-1])

@@ -13,11 +13,12 @@ import numpy as np
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.text_tables import refuse_repeated
+from p2psim.data.columns import require
 from p2psim.data.features import apply_features
 from p2psim.data.features.als import profiles_of
-from p2psim.data.groups import centre_labels, group_of, merge_groups, no_test, set_aside
+from p2psim.data.groups import centre_labels, group_of, merge_groups, set_aside
 from p2psim.data.labels import Column
-from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division, values_for
+from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division
 from p2psim.data.records import PARTITION, SHUFFLE, DataRequest, Held, Table, offsets_of
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
@@ -186,11 +187,15 @@ def _divide(
         partition = ByColumn(column=table.held_by)
     if partition is None:
         raise MeaningError("data.partition", "say who holds which rows, for instance equal, or column")
-    values = values_for(partition, table.columns)
-    warnings += table.warnings
+    import pandas as pd
+
     column = None
-    if values is not None:
+    if (name := partition.divides_by) is not None:
+        require(table.columns, name, "data.partition.column")
+        values = table.columns[name]
+        values = values if isinstance(values, pd.Categorical) else np.asarray(values)
         column = Column(values[private], lambda marked: table.where(int(private[marked].min())))
+    warnings += table.warnings
     owners, labels = partition.split(
         table.y[private], request.agents, column, generator(request.key, PARTITION)
     )
@@ -228,7 +233,7 @@ def _finish(
     if section.features or held.items is not None:
         held, fitted["features"] = apply_features(section.features, held, key, section.source.kind)
         data_dependent += [f"{step.kind} features" for step in section.features if step.data_dependent]
-    test = held.test or no_test(held)
+    test = held.tests
     y, y_max = held.y, None
     classes = _are_classes(y, test.y)
     scale = section.scale
@@ -273,15 +278,11 @@ def _finish(
 
 def public_bounds(section: DataSection, y: np.ndarray) -> tuple[float | None, float | None, float | None]:
     """Public bounds on ‖x‖₁, |x_j| and |y| of prepared data, as `Prepared` has them, from what the scenario says."""
-    scale, source = section.scale, section.source
-    x: tuple[float | None, float | None] = (None, None)
+    scale = section.scale
+    y_max = scale.y.bound if scale.y is not None else 1.0 if _are_classes(y, y) else None
     if scale.x is not None:
-        x = scale.x.bound, scale.x.bound
-    elif not section.features:
-        x = source.x_bounds()
-    if scale.y is not None:
-        return *x, scale.y.bound
-    return *x, 1.0 if _are_classes(y, y) else None
+        return scale.x.bound, scale.x.bound, y_max
+    return *((None, None) if section.features else section.source.x_bounds()), y_max
 
 
 def _are_classes(y: np.ndarray, test_y: np.ndarray) -> bool:

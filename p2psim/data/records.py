@@ -141,3 +141,9 @@ class Held:
     items: int | None = None
     test: TestSet | None = None
     targets: np.ndarray | None = None
+
+    @property
+    def tests(self) -> TestSet:
+        """What is kept from training, perhaps nothing."""
+        nothing = TestSet(np.empty((0, self.X.shape[1])), np.empty(0), np.zeros_like(self.offsets))
+        return self.test or nothing

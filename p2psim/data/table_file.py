@@ -54,11 +54,6 @@ class TableFile(Mapping[str, Any]):
     def __len__(self) -> int:
         return int(self.table.num_columns)
 
-    @property
-    def is_text(self) -> bool:
-        """Whether numbers are written as text."""
-        return self.lines is not None
-
     def where(self, row: int) -> str:
         """Place of a row, which counts from 0."""
         if self.lines is None:
@@ -75,7 +70,7 @@ class TableFile(Mapping[str, Any]):
 
     def numbers(self, name: str) -> np.ndarray:
         """Values of a column as numbers, shape (n,), NaN where missing; see `numbers_in`."""
-        return numbers_in(self.table[name], self.is_text)
+        return numbers_in(self.table[name], is_text=self.lines is not None)
 
     def finite(
         self, names: Sequence[str], key: str, known: Mapping[str, np.ndarray] | None = None

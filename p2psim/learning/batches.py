@@ -1,4 +1,4 @@
-"""Which of an agent's records take part in a release: all of them, or a batch that is drawn anew each time.
+"""Which of an agent's records take part in a release, all or a batch that is drawn anew, and how they are clipped.
 
 A batch's gradient is the sum of its records' gradients, divided by a public number: q·n_i or b, never by how many were
 drawn. Replacing one record then moves it by at most 2Ξ over that number, and only where the record was drawn, which
@@ -92,6 +92,28 @@ def batch_of(algorithm: Any) -> Batch:
     """Which records take part in an algorithm's releases; all, for one that has no batches."""
     batch: Batch = getattr(algorithm, "batch", _WHOLE)
     return batch
+
+
+@dataclass(frozen=True)
+class GradientRule:
+    """How an agent computes its mean gradient, and what is checked meanwhile.
+
+    Attributes
+    ----------
+    clip : float
+        Norm to which each record's gradient is clipped; infinite for none.
+    order : int
+        Order of that norm, 1 or 2.
+    bound : float
+        Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
+    grid : float or None
+        What noisy gradients are rounded to multiples of, halves upwards.
+    """
+
+    clip: float = np.inf
+    order: int = 1
+    bound: float = np.inf
+    grid: float | None = None
 
 
 @dataclass(frozen=True)

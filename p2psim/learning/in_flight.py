@@ -1,9 +1,9 @@
 """Payloads on their way to one receiver each, for compiled replays.
 
-A message is found by the sequence number of its send: ``places`` (places, 3) holds, at ``seq of the send mod places``,
-that number (−1 for none), the row of its payload, and a tag. Payloads lie in the rows of a pool. ``free`` (rows,) is a
-stack of the rows that hold none, and ``free_rows`` (1,) is their number. So memory follows the number of messages that
-are on their way at the same time, whether they arrive or are lost.
+A message is found by the sequence number of its send: ``places`` (places, 3), a power of two of them, holds at ``seq of
+the send mod places`` that number (−1 for none), the row of its payload, and a tag. Payloads lie in the rows of a pool.
+``free`` (rows,) is a stack of the rows that hold none, and ``free_rows`` (1,) is their number. So memory follows the
+number of messages that are on their way at the same time, whether they arrive or are lost.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ class InFlight(NamedTuple):
         return self.payloads[rows[:, 1]].copy()
 
     def with_room(self, status: int) -> InFlight:
-        """The same with twice as much of what `post` found to be full."""
+        """The same with a quarter more rows, or twice as many places, where `post` found these to be full."""
         if status == ROWS_FULL:
-            rows = self.free.size
-            payloads = np.vstack([self.payloads, np.empty_like(self.payloads)])
-            free = np.concatenate([np.arange(rows, 2 * rows)[::-1], np.zeros(rows, np.int64)])
-            return self._replace(payloads=payloads, free=free, free_rows=np.array([rows]))
+            rows, width = self.payloads.shape
+            more = max(64, rows // 4)
+            payloads = np.vstack([self.payloads, np.empty((more, width))])
+            free = np.concatenate([np.arange(rows, rows + more)[::-1], np.zeros(rows, np.int64)])
+            return self._replace(payloads=payloads, free=free, free_rows=np.array([more]))
         old, size = self.places[self.places[:, 0] >= 0], 2 * len(self.places)
         places = np.full((size, 3), -1, np.int64)
         places[old[:, 0] % size] = old
@@ -70,7 +71,7 @@ class InFlight(NamedTuple):
 @njit(inline="always")
 def post(seq, tag, mail):  # type: ignore[no-untyped-def]
     """Row for the payload of a message that is sent now."""
-    place = seq % mail.places.shape[0]
+    place = seq & (mail.places.shape[0] - 1)
     if mail.places[place, 0] >= 0:
         return PLACES_FULL
     if mail.free_rows[0] == 0:
@@ -84,7 +85,7 @@ def post(seq, tag, mail):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def take(seq, mail):  # type: ignore[no-untyped-def]
     """Row and tag of a message that ends; −1 for one that carried no model. The row is free from now on."""
-    place = seq % mail.places.shape[0]
+    place = seq & (mail.places.shape[0] - 1)
     if mail.places[place, 0] != seq:
         return -1, -1
     mail.places[place, 0] = -1

@@ -7,6 +7,7 @@ them, or its own; `minimise` checks what it finds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,7 @@ def check_minimiser(
     slopes = loss.slopes(X @ theta, y)
     gradient = X.T @ slopes / len(y) + 2 * l2 * theta
 
-    def fitness(at: np.ndarray) -> float:
-        return float(loss.values(X @ at, y).mean() + l2 * at @ at)
-
+    fitness = partial(_fitness, loss, X, y, l2)
     value = fitness(theta)
     if np.isfinite(loss.curvature):
         residual = float(np.abs(theta - np.clip(theta - gradient, -theta_max, theta_max)).max())
@@ -162,9 +161,6 @@ def minimise_smooth(loss: Any, X: np.ndarray, y: np.ndarray, l2: float, theta_ma
         raise SimulationError(f"the {loss.kind} loss has a kink, and must bring a method minimise of its own")
     n, p = X.shape
 
-    def fitness(theta: np.ndarray) -> float:
-        return float(loss.values(X @ theta, y).mean() + l2 * theta @ theta)
-
     def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         scores = X @ theta
         hessian = (X * loss.second_slopes(scores, y)[:, None]).T @ X / n + 2 * l2 * np.eye(p)
@@ -173,7 +169,13 @@ def minimise_smooth(loss: Any, X: np.ndarray, y: np.ndarray, l2: float, theta_ma
     def bound() -> np.ndarray:
         return np.asarray(loss.curvature * (X.T @ X) / n + 2 * l2 * np.eye(p))
 
+    fitness = partial(_fitness, loss, X, y, l2)
     return _projected_newton(np.zeros(p), theta_max, fitness, derivatives, bound)
+
+
+def _fitness(loss: Any, X: np.ndarray, y: np.ndarray, l2: float, theta: np.ndarray) -> float:
+    """Mean loss of records, and ridge penalty, of a model."""
+    return float(loss.values(X @ theta, y).mean() + l2 * theta @ theta)
 
 
 def _projected_newton(

@@ -141,10 +141,7 @@ def mean_gradient(records, rows, first, last, divisor, theta, out):  # type: ign
         z = 0.0
         for a in range(theta.size):
             z += X[r, a] * theta[a]
-        d = slope(loss, z, y[r])
-        norm = abs(d) * norms[r]
-        if norm > clip:
-            d *= clip / norm
+        d = _clipped(slope(loss, z, y[r]), norms[r], clip)
         if d != 0.0:
             for a in range(theta.size):
                 out[a] += d * X[r, a]
@@ -294,10 +291,8 @@ def evaluate(records, i, theta, out):  # type: ignore[no-untyped-def]
     one logarithm a record: its error is below 2**-53 a record.
     """
     p = theta.size
-    loss, X, y, norms, clip, bound = (
-        records.loss, records.X, records.y, records.norms, records.clip, records.bound
-    )  # fmt: skip
-    first, last = records.offsets[i], records.offsets[i + 1]
+    loss, X, y, norms, offsets, clip, bound = records
+    first, last = offsets[i], offsets[i + 1]
     total, product, factors = 0.0, 1.0, 0
     exceeded = False
     watched = clip < np.inf or bound < np.inf

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.events import COMMIT, DELIVER, JOIN, SEND
-from p2psim.learning.batches import POISSON, Sampling
+from p2psim.learning.batches import POISSON, GradientRule, Sampling
 from p2psim.learning.graph.admm import AdmmRule
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphTask
 from p2psim.learning.star.problem import StarProblem
 
 #: What an agent sends: its model; in push-sum its sum and weight; in ADMM θ_i, θ_ij and their multipliers λ.
@@ -57,10 +57,9 @@ def mean_gradient(
     problem: StarProblem | GraphProblem,
     agent: int,
     theta: np.ndarray,
-    clip: float,
+    rule: GradientRule,
     release: int,
     sampling: Sampling | None,
-    order: int = 1,
 ) -> np.ndarray:
     """Mean of the gradients of an agent's records, or its estimate from a release's batch: shape (p,).
 
@@ -73,9 +72,16 @@ def mean_gradient(
     rows = problem.offsets[agent] + np.array(places, np.int64)
     X, y = problem.X[rows], problem.y[rows]
     gradients = problem.loss.slopes(X @ theta, y)[:, None] * X
-    norms = np.linalg.norm(gradients, ord=order, axis=1)
-    clipped = gradients * np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, None]
+    norms = np.linalg.norm(gradients, ord=rule.order, axis=1)
+    clipped = gradients * np.minimum(1.0, rule.clip / np.maximum(norms, 1e-300))[:, None]
     return np.asarray(clipped.sum(axis=0) / divisor)
+
+
+def released(task: GraphTask, agent: int, theta: np.ndarray, release: int, noise: np.ndarray) -> np.ndarray:
+    """An agent's gradient at a model as its release gives it, with its regulariser's; ``noise`` is the release's."""
+    problem, rule = task.problem, task.rule
+    mean = mean_gradient(problem, agent, theta, rule, release, task.sampling)
+    return on_grid(mean + noise, rule.grid) + 2 * problem.ridge[agent] * theta
 
 
 def on_grid(values: np.ndarray, grid: float | None) -> np.ndarray:
@@ -100,37 +106,23 @@ def first_rows(events: Iterable[np.void], kind: int, agents: int) -> np.ndarray:
     return np.cumsum(counts)
 
 
-def reference_replay(
-    problem: GraphProblem,
-    rule: GraphRule,
-    start: np.ndarray,
-    events: Iterable[np.void],
-    noise: np.ndarray,
-    anchor: np.ndarray | None = None,
-    sampling: Sampling | None = None,
-) -> Iterator[np.ndarray]:
+def reference_replay(task: GraphTask, events: Iterable[np.void], noise: np.ndarray) -> Iterator[np.ndarray]:
     """All models after every commit.
 
     Parameters
     ----------
-    problem : GraphProblem
-    rule : GraphRule
-    start : ndarray, shape (n, p)
+    task : GraphTask
     events : iterable of EVENT records
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
-    anchor : ndarray, shape (n, p), optional
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
 
     Yields
     ------
     ndarray, shape (n, p)
         The first is the start.
     """
-    events = list(events)
-    theta = np.array(start, dtype=float)
-    anchors = np.array(start if anchor is None else anchor, dtype=float)
+    events, problem, rule = list(events), task.problem, task.rule
+    theta, anchors = np.array(task.start, dtype=float), task.anchors()
     received = {
         (i, int(j)): (0, theta[j].copy())
         for i in range(problem.agents)
@@ -146,7 +138,7 @@ def reference_replay(
         elif event["kind"] == DELIVER and version > received[i, peer][0]:
             received[i, peer] = version, sent[cause]
         elif event["kind"] == JOIN and version >= 0:
-            theta[i] = theta[peer] if peer >= 0 else start[i]
+            theta[i] = theta[peer] if peer >= 0 else task.start[i]
         elif event["kind"] == COMMIT:
             near = problem.indices[problem.indptr[i] : problem.indptr[i + 1]]
             W = problem.weights[problem.indptr[i] : problem.indptr[i + 1]]
@@ -155,8 +147,7 @@ def reference_replay(
             a = 1 / (1 + mu_c * problem.smoothness[i])
             release = int(event["release"])
             if release >= 0:
-                g = mean_gradient(problem, i, theta[i], rule.clip, release, sampling, rule.order)
-                g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
+                g = released(task, i, theta[i], release, noise[first[i] + release])
                 theta[i] = (1 - a) * theta[i] + a * (mix - mu_c * g)
                 anchors[i] = theta[i]
             elif rule.anchored:
@@ -167,19 +158,13 @@ def reference_replay(
 
 
 def reference_replay_admm(
-    problem: GraphProblem,
-    rule: AdmmRule,
-    start: np.ndarray,
-    events: Iterable[np.void],
-    noise: np.ndarray,
-    anchor: np.ndarray | None = None,
-    sampling: Sampling | None = None,
+    task: GraphTask, events: Iterable[np.void], noise: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """All own models after every commit; parameters and result are those of `reference_replay`."""
-    events = list(events)
+    """All own models after every commit, of a task with an `AdmmRule`; the rest is that of `reference_replay`."""
+    events, problem, rule = list(events), task.problem, task.rule
+    assert isinstance(rule, AdmmRule)
     rho = rule.rho
-    theta = np.array(start, dtype=float)
-    anchors = np.array(start if anchor is None else anchor, dtype=float)
+    theta, anchors = np.array(task.start, dtype=float), task.anchors()
     near = [
         problem.indices[problem.indptr[i] : problem.indptr[i + 1]].tolist() for i in range(problem.agents)
     ]
@@ -208,8 +193,7 @@ def reference_replay_admm(
             theta[i] = (target + c * anchors[i]) / (stiff + c)
             return
         for _ in range(rule.inner):
-            g = mean_gradient(problem, i, theta[i], rule.clip, release, sampling, rule.order)
-            g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * theta[i]
+            g = released(task, i, theta[i], release, noise[first[i] + release])
             g = pull * g + stiff * theta[i] - target
             theta[i] = theta[i] - g / (stiff + pull * problem.smoothness[i])
         anchors[i] = theta[i]
@@ -301,25 +285,18 @@ def reference_push_sum(start: np.ndarray, events: Iterable[np.void]) -> Iterator
 
 
 def reference_gossip(
-    algorithm: Any,
-    problem: GraphProblem,
-    rule: GraphRule,
-    start: np.ndarray,
-    events: Iterable[np.void],
-    noise: np.ndarray,
-    sampling: Sampling | None = None,
+    algorithm: Any, task: GraphTask, events: Iterable[np.void], noise: np.ndarray
 ) -> Iterator[np.ndarray]:
     """All models of a `GossipAlgorithm` after every commit; the other arguments are those of `reference_replay`."""
     events = list(events)
-    x = np.array(start, dtype=float)
-    first = first_rows(events, COMMIT, problem.agents)
+    x = np.array(task.start, dtype=float)
+    first = first_rows(events, COMMIT, len(x))
 
     def hear(i: int, heard: Message, release: int) -> np.ndarray:
         at = np.array(algorithm.mix(x[i].copy(), heard[0].copy()))
         if release < 0:
             return at
-        g = mean_gradient(problem, i, at, rule.clip, release, sampling, rule.order)
-        g = on_grid(g + noise[first[i] + release], rule.grid) + 2 * problem.ridge[i] * at
+        g = released(task, i, at, release, noise[first[i] + release])
         return np.asarray(algorithm.step(at, g, release))
 
     return _heard(x, events, lambda i: (x[i].copy(),), hear)

@@ -18,14 +18,16 @@ from p2psim.learning.graph.algorithms import (
     Averaging,
     CoordinateDescent,
     GossipAdmm,
-    GossipAlgorithm,
     ModelPropagation,
     PushSum,
 )
 from p2psim.learning.losses import AnyLoss
 from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
+from p2psim.learning.steps import LearningAlgorithm
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from p2psim.learning.graph.problem import GraphProblem
 
 
@@ -37,11 +39,7 @@ class BaselineModels(Options):
 
     @abstractmethod
     def models(
-        self,
-        problem: GraphProblem,
-        epsilon: np.ndarray,
-        bounds: tuple[float, float],
-        random: np.random.Generator,
+        self, problem: GraphProblem, epsilon: np.ndarray, bounds: tuple[float, float], random: Generator
     ) -> np.ndarray:
         """Models of all agents, shape (n, p).
 
@@ -98,17 +96,11 @@ class LocalPrivacy(BaselineModels):
 
     is_random: ClassVar[bool] = True
 
-    def models(
-        self,
-        problem: GraphProblem,
-        epsilon: np.ndarray,
-        bounds: tuple[float, float],
-        random: np.random.Generator,
-    ) -> np.ndarray:
+    def models(self, problem: GraphProblem, *noise: Any) -> np.ndarray:
         """See `BaselineModels.models`."""
         from p2psim.learning.graph.optimum import from_private_records
 
-        return from_private_records(problem, epsilon, *bounds, random)
+        return from_private_records(problem, *noise)
 
 
 Baseline = Annotated[LocalModels | GlobalModel | LocalPrivacy, Field(discriminator="kind"), BY_NAME]
@@ -127,19 +119,7 @@ register_all(
 )
 
 #: Any algorithm that is registered.
-Algorithm = Annotated[
-    AsyncStar
-    | SynchronousDescent
-    | SynchronousAveraging
-    | CoordinateDescent
-    | ModelPropagation
-    | GossipAdmm
-    | Averaging
-    | PushSum
-    | GossipAlgorithm,
-    AnyOf("algorithm"),
-    BY_NAME,
-]
+Algorithm = Annotated[LearningAlgorithm, AnyOf("algorithm"), BY_NAME]
 
 
 def _number_or_name(value: Any) -> str:

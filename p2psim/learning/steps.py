@@ -40,6 +40,14 @@ class LearningAlgorithm(Options):
         Whether an agent that comes back may take another model than the one that it had.
     touches_data : bool
         Whether updates use records, and so make releases.
+    forecast : str
+        Module of `p2psim.analysis.forecasts` that says what runs will reach; empty where none does.
+    audited_as : {"star", "graph", "admm", ""}
+        System of `p2psim.audit.algorithms` in which its releases are attacked; empty where they are not audited.
+    updates : {"wake", "hear"}
+        When an agent updates its model.
+    vectors : int
+        p-vectors in a message.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -48,9 +56,13 @@ class LearningAlgorithm(Options):
     part_kind: ClassVar[str] = "algorithm"
     adapter: ClassVar[str] = "graph"
     touches_data: ClassVar[bool] = True
+    updates: ClassVar[Literal["wake", "hear"]] = "wake"
+    vectors: ClassVar[int] = 1
     star_exchanges: ClassVar[tuple[str, ...]] = ()
     by_edge: ClassVar[bool] = False
     rejoins: ClassVar[bool] = False
+    forecast: ClassVar[str] = ""
+    audited_as: ClassVar[str] = ""
 
 
 Smoothness = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -220,8 +220,7 @@ def links(
     values = np.array(weights, dtype=np.float64) if weighted else np.ones(len(ends))
     attributes = _attributes(graph)
     if star or graph.is_multigraph():
-        attributes = _alike(pairs, attributes)
-        pairs, values = _once(pairs, values, key, name_of)
+        pairs, values, attributes = _once(pairs, values, attributes, key, name_of)
     if star:
         return _star(graph, agents, values, attributes, key)
     arrays = from_edges(agents, pairs[:, 0], pairs[:, 1], values, attributes)
@@ -249,18 +248,6 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def _alike(pairs: np.ndarray, attributes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Attributes of each link once, ordered by its ends; not those that differ where a link is given twice."""
-    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    ordered = pairs[order]
-    again = np.flatnonzero((ordered[1:] == ordered[:-1]).all(axis=1)) + 1
-    return {
-        name: np.delete(values[order], again)
-        for name, values in attributes.items()
-        if not unlike(values[order][again], values[order][again - 1]).any()
-    }
-
-
 def refusal(value: Any) -> str:
     """Say what is wrong with a weight; empty where nothing is."""
     if not (_is_finite(value) and value > 0):
@@ -286,8 +273,7 @@ def _star(
                 key,
                 f"there is a learner, so agent {agent} must be linked with it and nobody else; got {near}",
             )
-    arrays = star_links(agents)
-    return Graph(arrays.indptr, arrays.indices, True, values, attributes)
+    return replace(star_links(agents), weights=values, attributes=attributes)
 
 
 def unlike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -302,17 +288,25 @@ def digits(value: float) -> str:
 
 
 def _once(
-    pairs: np.ndarray, values: np.ndarray, key: str, name_of: Callable[[int], str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Take each link once."""
+    pairs: np.ndarray,
+    values: np.ndarray,
+    attributes: Mapping[str, np.ndarray],
+    key: str,
+    name_of: Callable[[int], str],
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Each link once, ordered by its ends; without attributes that differ where a link is given twice."""
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     pairs, values = pairs[order], values[order]
     again = np.flatnonzero((pairs[1:] == pairs[:-1]).all(axis=1)) + 1
-    differs = again[unlike(values[again], values[again - 1])]
-    if differs.size:
-        a, b = (name_of(int(end)) for end in pairs[differs[0]])
-        one, other = values[differs[0] - 1], values[differs[0]]
-        raise MeaningError(
-            key, f"the link {a} – {b} is given twice, with weights {digits(one)} and {digits(other)}"
-        )
-    return np.delete(pairs, again, axis=0), np.delete(values, again)
+
+    def differing(column: np.ndarray) -> np.ndarray:
+        return again[unlike(column[again], column[again - 1])]
+
+    if (differs := differing(values)).size:
+        at = differs[0]
+        a, b = (name_of(int(end)) for end in pairs[at])
+        first, second = digits(values[at - 1]), digits(values[at])
+        raise MeaningError(key, f"the link {a} – {b} is given twice, with weights {first} and {second}")
+    columns = {name: column[order] for name, column in attributes.items()}
+    alike = {name: np.delete(column, again) for name, column in columns.items() if not differing(column).size}
+    return np.delete(pairs, again, axis=0), np.delete(values, again), alike

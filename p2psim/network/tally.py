@@ -28,7 +28,6 @@ from p2psim.network.section import Network
 #: Whole numbers that are counted. Messages end at a receiver delivered or dropped; attempts to deliver one fail lost,
 #: collided, missed (its receiver away) or unsent (its sender busy, or never finding the medium free).
 TOTALS = (
-    "commits",
     "messages",
     "retries",
     "delivered",
@@ -48,7 +47,7 @@ TOTALS = (
     "absent",
 )
 (
-    COMMITS, MESSAGES, RETRIES, DELIVERED, DROPPED, LOST, COLLIDED, MISSED, UNSENT, WAKES, TURNED_AWAY, RELEASES,
+    MESSAGES, RETRIES, DELIVERED, DROPPED, LOST, COLLIDED, MISSED, UNSENT, WAKES, TURNED_AWAY, RELEASES,
     WASTED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT,
 ) = range(len(TOTALS))  # fmt: skip
 
@@ -182,7 +181,6 @@ def tally(  # type: ignore[no-untyped-def]
             if outcome != ev.SPENT and peer >= ev.LEARNER:
                 _end_exchange(totals, sums, event.time)
         elif kind == ev.COMMIT:
-            totals[COMMITS] += 1
             if peer == ev.NEIGHBOURS:
                 for i in range(updates.size):
                     updates[i] += answered[i] == versions[-1]

@@ -13,6 +13,7 @@ import numpy as np
 from p2psim.core import events as ev
 from p2psim.core.times import ROUNDING
 from p2psim.network.graph import Graph
+from p2psim.network.verify_order import UNKNOWN, OrderChecker, Ordering
 from p2psim.network.verify_rules import (
     NEVER,
     Event,
@@ -40,7 +41,8 @@ class EventChecker:
     at that moment or never, once each, and answers before it commits; answers are not answered; a message is sent
     again no more often than allowed, as it was, and after it failed; a query is answered again, with a new release,
     only after the answer was lost; releases of an agent count from 0, each is made once, where the exchange makes
-    them, and none exceeds the limit.
+    them, and none exceeds the limit; events of one instant keep the order of the model, as far as it can be told from
+    them (`p2psim.network.verify_order`).
 
     Parameters
     ----------
@@ -58,6 +60,8 @@ class EventChecker:
         Time after which nothing happens.
     polled : float, optional
         Interval of a poll.
+    order : Ordering
+        What is known of the network for the order of events at one instant.
     """
 
     def __init__(
@@ -69,9 +73,11 @@ class EventChecker:
         resending: Resending = NEVER,
         end: float = np.inf,
         polled: float | None = None,
+        order: Ordering = UNKNOWN,
     ):
         self._state = VerifierState(links, limits, goes_on, by_edge, resending)
         self._end, self._polled = end, polled
+        self._order = OrderChecker(order, self._state, resending)
 
     def check(self, events: np.ndarray) -> None:
         """Check the next chunk.
@@ -106,6 +112,7 @@ class EventChecker:
             must(outcome == ev.OK, "a send or a commit is ok")
         if peer >= ev.LEARNER:
             must(state.linked(agent, peer), f"it is not linked with {peer}")
+        places = self._order.places(event)
         if kind == ev.WAKE:
             must(agent != ev.LEARNER and peer == ev.NOBODY, "only agents wake, and with nobody")
             is_bare = (version, cause, release) == (ev.NONE, ev.NONE, ev.NONE)
@@ -135,6 +142,7 @@ class EventChecker:
             must(agent in state.offline, "the agent was online already")
             state.offline.discard(agent)
             _check_return(state, event)
+        self._order.check(event, places)
 
     def _is_due(self, time: float) -> bool:
         """Whether a poll's query leaves at a multiple of its interval, or at an end that is one but for rounding."""

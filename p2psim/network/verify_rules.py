@@ -111,6 +111,12 @@ class VerifierState:
         """Whether two are linked."""
         return 0 <= peer < self.links.agents if agent == ev.LEARNER else peer in self.near[agent]
 
+    def receivers(self, send: Event) -> set[int]:
+        """Who is to hear a message."""
+        if send.peer != ev.NEIGHBOURS:
+            return {send.peer}
+        return set(range(self.links.agents)) if send.agent == ev.LEARNER else set(self.near[send.agent])
+
     def make_release(self, event: Event) -> None:
         """Check that an agent makes its next release, if it may."""
         agent, release = event.agent, event.release
@@ -143,7 +149,9 @@ class Retries:
     def end(self, event: Event) -> None:
         """Take note that a message has ended at a receiver."""
         place = event.cause, event.agent
-        if event.kind == ev.DELIVER and self._allowed.loses_acknowledgements:
+        # What was held for a receiver that is gone for good had come to its place.
+        has_come = event.kind == ev.DELIVER or event.outcome == ev.OFFLINE
+        if has_come and self._allowed.loses_acknowledgements:
             self._arrived[place] = event.peer, event.version, event.release
         else:
             self._counts.pop(place, None)
@@ -208,9 +216,7 @@ def check_send(state: VerifierState, event: Event) -> None:
     """Check a send."""
     agent, peer, cause, must = event.agent, event.peer, event.cause, event.must
     must(peer >= ev.LEARNER or peer == ev.NEIGHBOURS, "it is sent to nobody")
-    receivers = {peer}
-    if peer == ev.NEIGHBOURS:
-        receivers = set(range(state.links.agents)) if agent == ev.LEARNER else set(state.near[agent])
+    receivers = state.receivers(event)
     if agent != ev.LEARNER:
         state.keep_limit(event)
     if agent != ev.LEARNER and not state.links.star:

@@ -57,16 +57,12 @@ class Allocation(Options):
     even: ClassVar[bool] = False
     sums_to_one: ClassVar[bool] = False
     for_stars: ClassVar[bool] = False
+    composed_by: ClassVar[str | None] = None
 
     @property
     def alike(self) -> bool:
         """Whether all releases of an agent have the same loss, known before the run or not."""
         return self.even
-
-    @property
-    def composed_by(self) -> str | None:
-        """The accountant by which releases of equal loss stay within the budget; None for shares."""
-        return None
 
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent; any number, if the part does not say otherwise.
@@ -134,9 +130,6 @@ class EqualShares(Allocation):
     def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return 1.0 / limits
-
-
-_EXPONENTS = {"third": 1 / 3, "quarter": 1 / 4}
 
 
 class Contraction(Allocation):
@@ -215,8 +208,7 @@ class Contraction(Allocation):
         fall = self._fall(run, power) * run.periods[releases.agents]
         # Away from the release with the largest share, so that only what is negligible beside it can underflow.
         away = count - 1 - releases.numbers if self.form == "corrected" else releases.numbers
-        shares: np.ndarray = np.exp(-fall * away) * (np.expm1(-fall) / np.expm1(-fall * count))
-        return shares
+        return np.asarray(np.exp(-fall * away) * (np.expm1(-fall) / np.expm1(-fall * count)))
 
     def logarithms(self, releases: Releases, run: RunForecast, power: int = 1) -> np.ndarray:
         """Logarithm of each release's weight before it is divided by their sum."""
@@ -237,8 +229,8 @@ class Contraction(Allocation):
                 f"auto found C = {rate}, but needs an objective that is strongly convex: give a number between 0 and 1",
             )
         # The best exponent where this power of the losses is what adds up.
-        best = {1: 1 / 3, 2: 1 / 4}[power]
-        return -math.log(rate) * _EXPONENTS.get(self.exponent, best) * power
+        exponents = {"third": 1 / 3, "quarter": 1 / 4, "auto": {1: 1 / 3, 2: 1 / 4}[power]}
+        return -math.log(rate) * exponents[self.exponent] * power
 
 
 class Horizon(EqualShares):
@@ -270,7 +262,7 @@ class Cap(EqualShares, OneOf):
     )
 
     @property
-    def composed_by(self) -> str | None:
+    def composed_by(self) -> str | None:  # type: ignore[override]
         """The accountant, where one is named."""
         return self.compose
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.plan import Plan
-from p2psim.privacy.releases import Violations, by_agent
+from p2psim.privacy.plan import Claims, Plan
+from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import Releases, Totals
 
 
@@ -23,50 +23,15 @@ class Caveats:
     violations : Violations
     void : bool
         Whether the sensitivity was computed from the records, or is one that is known not to hold.
-    data_dependent_step, public_graph_assumed, clairvoyant : bool
-        Whether the step sizes, the graph or features, or the schedule depend on the records, or on what nobody could
-        know. Then ε holds given those only, and is flagged. A clairvoyant allocation is flagged in any case.
+    data_dependent_step, public_graph_assumed : bool
+        Whether the step sizes, or the graph or features, depend on the records. Then ε holds given those only, and is
+        flagged.
     """
 
     violations: Violations
     void: bool = False
     data_dependent_step: bool = False
     public_graph_assumed: bool = False
-    clairvoyant: bool = False
-
-
-@dataclass(frozen=True)
-class Claims:
-    """What all releases of a run are claimed to cost, for the records as scaled.
-
-    Attributes
-    ----------
-    agents : ndarray of int, shape (k,)
-        Whose each is, in order.
-    losses : ndarray, shape (k,)
-    counts : ndarray, shape (k,), or None
-        How many equal releases each stands for; None for one.
-    """
-
-    agents: np.ndarray
-    losses: np.ndarray
-    counts: np.ndarray | None
-
-    @classmethod
-    def of(cls, plan: Plan, releases: Releases, totals: Totals | None) -> Claims:
-        """The claims of a plan; one for each agent where all of its releases are alike."""
-        if not plan.even:
-            order = by_agent(releases)
-            return cls(releases.agents[order], plan.claimed(releases, totals)[order], None)
-        made = np.bincount(releases.agents, minlength=plan.budget.size)
-        agents = np.flatnonzero(made)
-        none = np.zeros(agents.size, np.int64)
-        return cls(agents, plan.claimed(Releases(agents, none, none)), made[agents].astype(float))
-
-
-def claimed_charges(plan: Plan, claims: Claims) -> Charges:
-    """What releases, and the starts, are claimed to cost, for the records as scaled."""
-    return plan.charges(claims.agents, claims.losses, plan.limit.start, claims.counts)
 
 
 def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
@@ -76,7 +41,7 @@ def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
     if start is not None:
         start = np.where(void, np.inf, start)
     losses = np.where(void[owners], np.inf, claims.losses * plan.stretch[owners])
-    return plan.charges(owners, losses, start, claims.counts)
+    return plan.charges(replace(claims, losses=losses), start)
 
 
 def ledger(
@@ -117,7 +82,7 @@ def ledger(
     claims = Claims.of(plan, releases, totals)
     real = real_charges(plan, claims, caveats)
     spent = {name: plan.epsilon(name, real) for name in dict.fromkeys((*accountants, limit.enforce))}
-    enforced, claimed = spent[limit.enforce], claimed_charges(plan, claims)
+    enforced, claimed = spent[limit.enforce], plan.charges(claims, limit.start)
     alike = np.array_equal(claimed.loss, real.loss)
     columns: dict[str, np.ndarray] = {
         "agent": np.arange(agents, dtype=np.int32),
@@ -131,7 +96,7 @@ def ledger(
     for name in accountants:
         columns[f"epsilon_{name}"] = spent[name]
         needs_delta = ACCOUNTANTS[name].needs_delta
-        columns[f"delta_{name}"] = np.full(agents, limit.delta_in_all if needs_delta else 0.0)
+        columns[f"delta_{name}"] = np.full(agents, limit.delta * limit.holders if needs_delta else 0.0)
     columns["violation_step"], columns["violation_size"] = caveats.violations.steps, caveats.violations.sizes
     columns["bound_violated"] = caveats.violations.found
     columns["over_budget"] = enforced > columns["budget"] * (1 + 1e-9)
@@ -139,5 +104,5 @@ def ledger(
     columns["public_graph_assumed"] = np.full(agents, caveats.public_graph_assumed)
     columns["data_dependent_step"] = np.full(agents, caveats.data_dependent_step)
     columns["scaled_records"] = np.full(agents, plan.scale_records != 1)
-    columns["clairvoyant"] = np.full(agents, caveats.clairvoyant or plan.clairvoyant)
+    columns["clairvoyant"] = np.full(agents, plan.clairvoyant)
     return columns

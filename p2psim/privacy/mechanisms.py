@@ -50,6 +50,7 @@ class Mechanism(Options):
     is_private: ClassVar[bool] = True
     power: ClassVar[int] = 1
     adds_up: ClassVar[bool] = False
+    lattice: ClassVar[float | None] = None
 
     @property
     @abstractmethod
@@ -64,11 +65,6 @@ class Mechanism(Options):
         See `p2psim.privacy.accounting.noises`; a class attribute does. ``PURE`` there says: the loss is ε₀, and no more
         is known.
         """
-
-    @property
-    def lattice(self) -> float | None:
-        """What noisy values are rounded to multiples of; None for no rounding."""
-        return None
 
     @property
     def title(self) -> str:
@@ -221,7 +217,7 @@ class DiscreteLaplace(Mechanism):
     title: ClassVar[str] = "discrete Laplace noise"
 
     @property
-    def lattice(self) -> float | None:
+    def lattice(self) -> float | None:  # type: ignore[override]
         """The grid's step."""
         return self.grid
 

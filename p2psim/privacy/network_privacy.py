@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.privacy.accounting.gaussian import gaussian_epsilon
+from p2psim.privacy.accounting.classical import gaussian_epsilon
 
 #: A direction that stands out from those already seen by less than this part of a unit vector is none.
 TOLERANCE = 1e-10
@@ -91,16 +91,14 @@ def view(weights: Any, group: Sequence[int], steps: int) -> View:
     View
     """
     from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
 
     matrix = as_csr(weights)
-    n = matrix.shape[0]
-    share = np.zeros(n)
+    share = np.zeros(matrix.shape[0])
     own = np.unique(np.asarray(group, np.int64))
-    if steps == 0:
-        share[own] = 1.0
-        return View(share, own.size, np.inf, 0.0)
-    start = np.union1d(own, matrix[own].indices)
-    near = _within(matrix, start, steps - 1)
+    start = np.union1d(own, matrix[own].indices) if steps else own
+    hops = dijkstra(matrix, indices=start, unweighted=True, limit=max(0, steps - 1), min_only=True)
+    near = np.flatnonzero(np.isfinite(hops))
     inside = csr_array(matrix[near][:, near].T)
     first = np.searchsorted(near, start)
     cells = equitable_cells(inside, first)
@@ -110,7 +108,16 @@ def view(weights: Any, group: Sequence[int], steps: int) -> View:
     joined = csr_array(joining.T @ inside @ joining)
     block = np.zeros((sizes.size, first.size))
     block[cells[first], np.arange(first.size)] = 1.0
-    basis, kept, dropped = _grow(joined, block, steps)
+    # An orthonormal basis of block, Wᵀ·block, …, (Wᵀ)^(steps − 1)·block.
+    basis, kept, dropped = block, np.inf, 0.0
+    for _ in range(steps - 1):
+        if basis.shape[1] == basis.shape[0]:
+            break
+        block, least, most = new_directions(joined @ block, basis)
+        kept, dropped = min(kept, least), max(dropped, most)
+        if not block.shape[1]:
+            break
+        basis = np.hstack([basis, block])
     share[near] = ((basis**2).sum(axis=1) / sizes)[cells]
     return View(np.clip(share, 0.0, 1.0), basis.shape[1], kept, dropped)
 
@@ -122,31 +129,6 @@ def as_csr(weights: Any) -> Any:
     matrix = csr_array(weights, dtype=np.float64)
     matrix.eliminate_zeros()
     return matrix
-
-
-def _within(matrix: Any, start: np.ndarray, steps: int) -> np.ndarray:
-    """Nodes that messages of some nodes have reached: those of the rows of their first powers."""
-    near = start
-    for _ in range(steps):
-        further = np.union1d(near, matrix[near].indices)
-        if further.size == near.size:
-            break
-        near = further
-    return near
-
-
-def _grow(matrix: Any, block: np.ndarray, steps: int) -> tuple[np.ndarray, float, float]:
-    """Orthonormal basis of block, matrix·block, …, matrix^(steps−1)·block, and the closest decisions."""
-    basis, kept, dropped = block, np.inf, 0.0
-    for _ in range(steps - 1):
-        if basis.shape[1] == basis.shape[0]:
-            break
-        block, least, most = new_directions(matrix @ block, basis)
-        kept, dropped = min(kept, least), max(dropped, most)
-        if not block.shape[1]:
-            break
-        basis = np.hstack([basis, block])
-    return basis, kept, dropped
 
 
 def new_directions(
@@ -203,9 +185,7 @@ def view_of_many(matrices: Sequence[Any], group: Sequence[int]) -> View:
     """
     own = np.unique(np.asarray(group, np.int64))
     n = matrices[0].shape[0]
-    left = np.eye(n)
-    basis = np.eye(n)[:, own]
-    left[:, own] = 0.0
+    left, basis = np.eye(n), np.eye(n)[:, own]
     left[own] = 0.0
     kept, dropped = np.inf, 0.0
     for given in matrices:
@@ -227,12 +207,6 @@ def view_of_many(matrices: Sequence[Any], group: Sequence[int]) -> View:
 
 #: Entries that differ by no more than this are the same number: sums of a few fractions differ by rounding.
 SAME = 1e-12
-
-_GOLDEN, _FIRST, _SECOND = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)
 
 
 def equitable_cells(matrix: Any, apart: np.ndarray) -> np.ndarray:
@@ -274,20 +248,17 @@ def equitable_cells(matrix: Any, apart: np.ndarray) -> np.ndarray:
 
 def _classes(values: np.ndarray) -> np.ndarray:
     """The same number for values that rounding alone tells apart."""
-    if not values.size:
-        return np.zeros(0, np.uint64)
     order = np.argsort(values, kind="stable")
-    steps = np.diff(values[order], prepend=values[order[0]]) > SAME
     classes = np.empty(values.size, np.uint64)
-    classes[order] = np.cumsum(steps).astype(np.uint64)
+    classes[order] = np.cumsum(np.diff(values[order], prepend=values[order[:1]]) > SAME)
     return classes
 
 
 def _mix(numbers: np.ndarray) -> np.ndarray:
     """splitmix64 of each number."""
-    mixed = numbers.astype(np.uint64) + _GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
+    mixed = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
 
 
@@ -326,13 +297,12 @@ def shares(weights: Any, steps: int, colluders: Sequence[int] = ()) -> Shares:
 
     many = isinstance(weights, list | tuple)
     n = weights[0].shape[0] if many else weights.shape[0]
-    found, doubtful = np.empty((n, n)), np.empty(n, dtype=bool)
     with threadpool_limits(limits=1, user_api="blas"):  # last digits must not depend on the number of threads
-        for v in range(n):
-            group = [v, *colluders]
-            seen = view_of_many(weights[:steps], group) if many else view(weights, group, steps)
-            found[v], doubtful[v] = seen.share, seen.doubtful
-    return Shares(found, doubtful)
+        views = [
+            view_of_many(weights[:steps], [v, *colluders]) if many else view(weights, [v, *colluders], steps)
+            for v in range(n)
+        ]
+    return Shares(np.stack([each.share for each in views]), np.array([each.doubtful for each in views]))
 
 
 @dataclass(frozen=True)
@@ -348,10 +318,9 @@ class Distance:
 
 def hop_distances(weights: Any) -> np.ndarray:
     """Hops from each agent to each other along W_ij ≠ 0, shape (n, n); infinite where there is no way."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import shortest_path
+    from scipy.sparse.csgraph import dijkstra
 
-    return np.asarray(shortest_path(csr_array(as_csr(weights)), method="D", unweighted=True))
+    return np.asarray(dijkstra(as_csr(weights), unweighted=True))
 
 
 def by_distance(values: np.ndarray, hops: np.ndarray) -> list[Distance]:

@@ -72,21 +72,9 @@ def joined(parts: Sequence[Releases]) -> Releases:
 
 def by_agent(releases: Releases) -> np.ndarray:
     """Order that brings releases from that of the events to (agent, release): an agent's come as they are numbered."""
-    order = np.empty(releases.agents.size, np.int64)
-    if order.size:
-        _group(releases.agents, np.zeros(int(releases.agents.max()) + 2, np.int64), order)
-    return order
-
-
-@njit()
-def _group(agents, places, order):  # type: ignore[no-untyped-def]
-    for agent in agents:
-        places[agent + 1] += 1
-    for i in range(1, places.size):
-        places[i] += places[i - 1]
-    for r in range(agents.size):
-        order[places[agents[r]]] = r
-        places[agents[r]] += 1
+    agents = releases.agents
+    # NumPy sorts numbers of 8 and 16 bits by counting, which is far faster.
+    return np.argsort(agents.astype(np.min_scalar_type(agents.max(initial=0))), kind="stable")
 
 
 class Violations(NamedTuple):
@@ -119,6 +107,5 @@ class Violations(NamedTuple):
     def after_start(self, sizes: np.ndarray) -> Violations:
         """With those of a release before the first event; ``sizes`` are the longest gradients over the bound, or 0."""
         broken = sizes > 0
-        return Violations(
-            self.counts + broken, np.where(broken, 0, self.steps), np.maximum(self.sizes, sizes)
-        )
+        steps = np.where(broken, 0, self.steps)
+        return Violations(self.counts + broken, steps, np.maximum(self.sizes, sizes))

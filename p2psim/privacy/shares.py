@@ -70,11 +70,6 @@ class Totals:
     peaks: np.ndarray
     sums: np.ndarray
 
-    @classmethod
-    def empty(cls, agents: int) -> Totals:
-        """Before the first release."""
-        return cls(np.full(agents, -np.inf), np.zeros(agents))
-
     def add(self, agents: np.ndarray, logarithms: np.ndarray) -> Totals:
         """Sums with the weights of further releases, given by agent and logarithm, shape (releases,) each."""
         peaks = self.peaks.copy()
@@ -110,9 +105,7 @@ class Overlap(Options):
 
 def budgets_of(overlap: Overlap, epsilon: np.ndarray) -> np.ndarray:
     """What each owner spends of its promise ε_i, shape (N,)."""
-    if overlap.holders == 1:
-        return epsilon
-    if overlap.form == "printed":
+    if overlap.form == "printed" or overlap.holders == 1:
         return epsilon / overlap.holders
     return np.full(epsilon.size, epsilon.min() / overlap.holders)
 
@@ -132,10 +125,7 @@ def of_shared_record(losses: np.ndarray, holders: int) -> np.ndarray:
     others = min(holders, losses.size) - 1
     if others < 1:
         return losses
-    order = np.argsort(-losses, kind="stable")
-    sums = np.concatenate([[0.0], np.cumsum(losses[order])])
-    rank = np.empty(losses.size, np.int64)
-    rank[order] = np.arange(losses.size)
-    # Who is among the largest itself is counted once, and the next one takes its place.
-    among = rank < others
-    return np.where(among, sums[others + 1], sums[others] + losses)
+    falling = np.sort(losses)[::-1]
+    sums = np.cumsum(falling)
+    # Who is among the largest itself is counted once, and the next takes its place.
+    return np.where(losses >= falling[others - 1], sums[others], sums[others - 1] + losses)

@@ -80,16 +80,14 @@ def draw(
     """
     from p2psim.report import style
 
-    low, high = quantile
+    low, high = quantile  # of any sequence
     every = FigureRequest(
         None, metric, against, facet, agent, (low, high), log, target, reference or {}, title
     )
     wanted = [kind] if isinstance(kind, str) else list(kind or ())
     _check(wanted, every)
-    if target is not None and not wanted:
-        wanted = ["targets"]
-    if reference and not wanted:
-        wanted = ["paired"]
+    usual = {"targets": target is not None, "paired": bool(reference), "curves": metric is not None}
+    wanted = wanted or [name for name, given in usual.items() if given][:1]
     material = source_of(result)
     if facet is not None:
         material.check_swept(facet)
@@ -99,8 +97,6 @@ def draw(
             FigureRequest(**{**entry, "quantile": tuple(entry["quantile"])})
             for entry in material.scenario.get("figure") or ()
         ]
-    if not requests and metric is not None:
-        requests = [replace(every, kind="curves")]
     into = Path(folder) if folder is not None else Path(result.path) / "figures"
     failed: list[str] = []
     with style.look():

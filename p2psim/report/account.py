@@ -151,10 +151,9 @@ def _curve(drawn: PairwisePrivacy) -> Figure:
     """Mean ε over the pairs at each distance, and from the least to the largest."""
     figure, axes = style.new_axes()
     look, largest = style.line_style(0), style.line_style(3)
-    hops = [row.hops for row in drawn.distances]
-    least, most = [row.least for row in drawn.distances], [row.most for row in drawn.distances]
+    hops, least, mean, most = zip(*((d.hops, d.least, d.mean, d.most) for d in drawn.distances), strict=True)
     style.shade(axes, hops, least, most, look["color"], label="least to largest")
-    axes.plot(hops, [row.mean for row in drawn.distances], label="mean over pairs", markersize=6, **look)
+    axes.plot(hops, mean, label="mean over pairs", markersize=6, **look)
     axes.plot(hops, most, label="largest", markersize=5, linewidth=1, **largest)
     if len(hops) <= _NAMED:
         axes.set_xticks(hops)

@@ -1,13 +1,13 @@
 """Percentile curves over replicas (and agents), and final values, from the tidy metrics table."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.report.source import BAND, Against, Float, Source, as_text, named
+from p2psim.report.source import BAND, Against, Float, Source, as_text, named, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,17 +76,20 @@ def quartiles_of(samples: Sequence[Float], band: tuple[float, float] = BAND) -> 
 
 def labels(keys: Sequence[str], cells: "pd.DataFrame") -> dict[tuple[Any, ...], str]:
     """A short label for each distinct row (value of each key…, model) of a table."""
-    shown = short_names(keys)
-    several = cells["model"].nunique() > 1
     table = cells[[*keys, "model"]].drop_duplicates()
-    texts = [distinct([as_text(value) for value in table[key]]) for key in keys]
-    out = {}
-    for i, row in enumerate(table.itertuples(index=False, name=None)):
-        parts = [named(name, column[i]) for name, column in zip(shown, texts, strict=True)]
-        if several:
-            parts.append(str(row[-1]))
-        out[row] = ", ".join(parts)
-    return out
+    parts = values_of_rows(keys, [table[key] for key in keys], len(table))
+    if table["model"].nunique() > 1:
+        parts = [[*row, str(model)] for row, model in zip(parts, table["model"], strict=True)]
+    return dict(zip(table.itertuples(index=False, name=None), map(", ".join, parts), strict=True))
+
+
+def values_of_rows(keys: Sequence[str], columns: "Sequence[Iterable[Any]]", rows: int) -> list[list[str]]:
+    """What legends say of each row of some columns of swept values: ``key = value`` for each key."""
+    texts = [distinct([as_text(value) for value in column]) for column in columns]
+    return [
+        [named(name, text[row]) for name, text in zip(short_names(keys), texts, strict=True)]
+        for row in range(rows)
+    ]
 
 
 def labelled(
@@ -108,11 +111,19 @@ def samples_by(table: "pd.DataFrame", key: str) -> tuple[Float, list[Float]]:
     return np.array([x for x, _ in parts]), [values for _, values in parts]
 
 
+def is_number(column: "pd.Series[Any]") -> bool:
+    """Whether a swept key is a number in every cell, with at least two values."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(column, errors="coerce")
+    return bool(np.isfinite(numbers).all()) and numbers.nunique() > 1
+
+
 def short_names(keys: Sequence[str]) -> list[str]:
     """Last words of dotted keys, where they tell the keys apart."""
     # A bare "kind" says nothing.
-    short = [".".join(key.split(".")[-2 if key.endswith(".kind") else -1 :]) for key in keys]
-    return short if len(set(short)) == len(short) else list(keys)
+    names = [".".join(key.split(".")[-2:]) if key.endswith(".kind") else short(key) for key in keys]
+    return names if len(set(names)) == len(names) else list(keys)
 
 
 def distinct(texts: Sequence[str]) -> list[str]:
@@ -193,12 +204,12 @@ def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float,
 
 
 def finals(source: Source, metric: str) -> "pd.DataFrame":
-    """The last value of each (cell, model, replica), averaged over agents.
+    """The last value of each (cell, model, replica): that of all agents, or the mean over single ones.
 
     Columns: cell, model, replica, value, and the swept ones. Undefined values stay, and so do averages
     that have one.
     """
-    rows = source.rows(metric)
+    rows = source.rows_of_all(metric)
     by = ["cell", "model", "replica"]
     last = rows["step"] == rows.groupby(by, observed=True)["step"].transform("max")
     # One step may be recorded more than once, at different times: the last counts.

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.report import notes, style
-from p2psim.report.curves import distinct, short_names
+from p2psim.report import notes, panels, style
+from p2psim.report.curves import values_of_rows
 from p2psim.report.source import FITNESS, as_text, named
 from p2psim.scenario.cells import labels_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from p2psim.analysis.forecasts.forecast import Calibration
     from p2psim.analysis.forecasts.study import CellForecast
 
 #: Cells that have figures of their own.
@@ -39,12 +41,14 @@ class DrawnForecast:
         What distinguishes the cell from the others: its swept values.
     notes : tuple of str
         What must be said under each figure, such as why the forecast is approximate.
-    of : CellForecast
+    of : LearnerForecast, DescentForecast or AveragingForecast
+    pilots : Calibration, optional
     """
 
     label: str
     notes: tuple[str, ...]
     of: Any
+    pilots: Calibration | None = None
 
 
 def cell_labels(forecasts: Sequence[CellForecast]) -> list[str]:
@@ -53,36 +57,33 @@ def cell_labels(forecasts: Sequence[CellForecast]) -> list[str]:
     known = labels_of(cells)
     keys = [key for key in cells[0].swept if len({repr(cell.swept[key]) for cell in cells}) > 1]
     columns = [
-        distinct([as_text(known.get(key, {}).get(str(cell.swept[key]), cell.swept[key])) for cell in cells])
-        for key in keys
+        [known.get(key, {}).get(str(cell.swept[key]), cell.swept[key]) for cell in cells] for key in keys
     ]
-    names = short_names(keys)
-    return [
-        ", ".join(named(name, column[row]) for name, column in zip(names, columns, strict=True))
-        for row in range(len(cells))
-    ]
+    return list(map(", ".join, values_of_rows(keys, columns, len(cells))))
 
 
 def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
     """Whether the forecast is exact, and what a run of the cell would say under its figures, as far as it is known."""
     from p2psim.privacy.releases import Violations
 
-    scenario, cell = forecast.cell.scenario, forecast.forecast.setting.cell
-    lines = [f"Approximate: {reason}." for reason in forecast.forecast.approximate] or [
-        "Exact: no approximation was made."
-    ]
-    caveats = cell.caveats(Violations.none(len(cell.setup.plan.budget)))
-    if not (cell.setup.plan.mechanism.is_private and np.isfinite(cell.setup.plan.budget).all()):
-        lines.append(f"{notes.FLAGS['not_private']}.")
-    if scenario.privacy.scale_records != 1:
-        lines.append(f"{notes.FLAGS['scaled_records'].format(scale=f'{scenario.privacy.scale_records:g}')}.")
-    for flag in ("public_graph_assumed", "data_dependent_step"):
-        if getattr(caveats, flag):
-            lines.append(f"{notes.FLAGS[flag]}.")
+    scenario, cell, exact = (
+        forecast.cell.scenario,
+        forecast.forecast.setting.cell,
+        "Exact: no approximation was made.",
+    )
+    lines = [f"Approximate: {reason}." for reason in forecast.forecast.approximate] or [exact]
+    budget, scale = cell.setup.plan.budget, scenario.privacy.scale_records
+    caveats = cell.caveats(Violations.none(len(budget)))
+    raised = {
+        "not_private": not (cell.setup.plan.mechanism.is_private and np.isfinite(budget).all()),
+        "scaled_records": scale != 1,
+        "public_graph_assumed": caveats.public_graph_assumed,
+        "data_dependent_step": caveats.data_dependent_step,
+    }
+    lines += [f"{notes.FLAGS[flag].format(scale=f'{scale:g}')}." for flag, holds in raised.items() if holds]
     if getattr(scenario.learning.algorithm, "form", None) == "printed":
         lines.append("Form printed: the update as the paper prints it.")
-    lines += [f"Warning: {text}." for text in cell.warnings if "ψ" in text or "stability" in text]
-    return tuple(lines)
+    return (*lines, *notes.warnings(cell.warnings))
 
 
 def draw_forecasts(forecasts: Sequence[CellForecast], folder: str) -> list[Path]:
@@ -93,16 +94,15 @@ def draw_forecasts(forecasts: Sequence[CellForecast], folder: str) -> list[Path]
     InputError
         If nothing can be written there.
     """
-    groups = [[cell for cell in forecasts if (cell.metric == FITNESS) == star] for star in (True, False)]
-    return draw_cells(
-        [
-            DrawnForecast(label, cell_notes(cell), cell)
-            for group in groups
-            if group
-            for cell, label in zip(group, cell_labels(group), strict=True)
-        ],
-        folder,
-    )
+    learners = [cell for cell in forecasts if cell.forecast.metric == FITNESS]
+    graphs = [cell for cell in forecasts if cell.forecast.metric != FITNESS]
+    drawn = [
+        DrawnForecast(label, cell_notes(cell), cell.forecast, cell.calibration)
+        for group in (learners, graphs)
+        if group
+        for cell, label in zip(group, cell_labels(group), strict=True)
+    ]
+    return draw_cells(drawn, folder)
 
 
 def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
@@ -110,32 +110,27 @@ def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
     figures: dict[str, Figure] = {}
     stars = [cell for cell in cells if cell.of.metric == FITNESS]
     graphs = [cell for cell in cells if cell.of.metric != FITNESS]
+    noisy = [cell for cell in stars if cell.of.noise.any()]
     with style.look():
         if stars:
             figures["forecast-run"] = _run(stars)
         for number, cell in enumerate(stars[:_MOST]):
             ending = f"-{number}" if len(stars) > 1 else ""
+            draw = {"owners": _owners, "partners": _partners, "surface": _surface, "alone": _alone}
             if cell.of.noise.any():
-                draw = {"owners": _owners, "partners": _partners, "surface": _surface, "alone": _alone}
                 figures |= {f"forecast-{name}{ending}": figure(cell) for name, figure in draw.items()}
-        if any(cell.of.noise.any() for cell in stars):
-            figures["forecast-budgets"] = _budgets(stars)
+        if noisy:
+            figures["forecast-budgets"] = _budgets(noisy)
         for metric in dict.fromkeys(cell.of.metric for cell in graphs):
             figures[f"forecast-{metric}"] = _run([cell for cell in graphs if cell.of.metric == metric])
         for number, cell in enumerate(graphs[:_MOST]):
-            if cell.of.forecast.agents:
-                ending = f"-{number}" if len(graphs) > 1 else ""
-                figures[f"forecast-agents{ending}"] = _agents(cell)
+            if cell.of.agents:
+                figures[f"forecast-agents{f'-{number}' if len(graphs) > 1 else ''}"] = _agents(cell)
         return style.save_all(figures, folder)
 
 
-#: Labels of the axis of ψ, expected or measured.
-_EXPECTED, _PSI = "expected ψ (dimensionless)", "ψ (dimensionless)"
-
-
-def _where_finite(values: Sequence[float]) -> np.ndarray:
-    """Values of a line, which is broken where they are infinite."""
-    return np.where(np.isfinite(values), values, np.nan)
+#: Label of the axis of expected ψ.
+_EXPECTED = "expected ψ (dimensionless)"
 
 
 def _run(cells: Sequence[DrawnForecast]) -> Figure:
@@ -149,11 +144,15 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
         axes.plot(curve.points, curve.expected, label=label, **line)
         if curve.noiseless is not None:
             axes.plot(curve.points, curve.noiseless, color=colour, linewidth=0.8, alpha=0.6)
-        if cell.of.calibration is not None:
-            at, mean, error = cell.of.calibration.points
-            marker = style.line_style(number)["marker"]
-            axes.errorbar(at, mean, 2 * error, color=colour, linestyle="", marker=marker, markersize=3)
-    local = {cell.of.curve.alone for cell in shown if cell.of.curve.alone is not None}
+        if (pilots := cell.pilots) is not None:
+            look = {
+                "color": colour,
+                "linestyle": "",
+                "marker": style.line_style(number)["marker"],
+                "markersize": 3,
+            }
+            axes.errorbar(pilots.steps, pilots.mean, 2 * pilots.error, **look)
+    local = {cell.of.curve.alone for cell in shown} - {None}
     for number, alone in enumerate(sorted(local)[:3]):
         of_first = None if number else "local models, without noise"
         axes.axhline(alone, color="black", linestyle=":", label=of_first)
@@ -161,13 +160,11 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
     along = {"step": style.AXIS_LABELS["step"], "commits": "updates of all agents"}
     remark = f"Thick: {'E[ψ]' if of_learner else 'what is expected'}"
     remark += "; thin: without noise." if first.noiseless is not None else "."
-    if any(cell.of.calibration is not None for cell in shown):
+    if any(cell.pilots is not None for cell in shown):
         remark += " Points: pilots, ± 2 standard errors."
-    title = f"Expected {metric.replace('_', ' ')} along the run"
-    x, y = (
-        along.get(first.axis, "time (mean clock periods)"),
-        _EXPECTED if of_learner else style.metric_label(metric),
-    )
+    title = f"Expected {panels.words(metric)} along the run"
+    x = along.get(first.axis, "time (mean clock periods)")
+    y = _EXPECTED if of_learner else style.metric_label(metric)
     remarks = [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)]
     style.finish(figure, axes, x, y, title, remarks)
     return figure
@@ -184,11 +181,17 @@ def _owners(cell: DrawnForecast) -> Figure:
     if order.size > _UPRIGHT or max(len(name) for name in names) > _SHORT_NAME:
         axes.tick_params(axis="x", labelsize="x-small", rotation=90)
     axes.grid(False, axis="x")
-    title = f"Whose noise it is{notes.of(cell.label)}"
-    remark = "What each owner's noise adds to E[ψ] at the end, as a share of what all add."
-    more = f"The {order.size} largest of {len(cell.of.parties)} shares, in the order of the owners."
-    remarks = [remark, *([more] if len(cell.of.parties) > order.size else []), *cell.notes]
-    style.finish(figure, axes, "owner", "share of the noise (%)", title, remarks)
+    remarks = ["What each owner's noise adds to E[ψ] at the end, as a share of what all add."]
+    if len(names) > order.size:
+        remarks.append(f"The {order.size} largest of {len(names)} shares, in the order of the owners.")
+    return _finished(figure, axes, cell, "owner", "share of the noise (%)", "Whose noise it is", *remarks)
+
+
+def _finished(
+    figure: Figure, axes: Axes, cell: DrawnForecast, x: str, y: str, title: str, *remarks: str
+) -> Figure:
+    """The figure of a cell with its labels, title, legend and notes."""
+    style.finish(figure, axes, x, y, f"{title}{notes.of(cell.label)}", [*remarks, *cell.notes])
     return figure
 
 
@@ -199,15 +202,13 @@ def _partners(cell: DrawnForecast) -> Figure:
     numbers = np.unique(np.geomspace(2, most, 14).round().astype(int))
     for number, factor in enumerate(FACTORS):
         epsilon = factor * cell.of.alike.epsilon
-        psi = _where_finite([cell.of.alike.psi(int(N), epsilon) for N in numbers])
+        psi = np.array([cell.of.alike.psi(int(N), epsilon) for N in numbers])
         axes.plot(numbers, psi, label=budget(epsilon), markersize=4, **style.line_style(number))
     axes.axhline(cell.of.alike.alone, color="black", linestyle=":", label="alone, without noise")
-    axes.set_yscale("log")
-    style.log_ticks(axes)
+    style.log_axes(axes)
     remark = "E[ψ] at the end of N owners like the average one; dotted: mean ψ of the optimum of one's own records."
-    title = f"Does it pay to join?{notes.of(cell.label)}"
-    style.finish(figure, axes, "owners N, all alike", _EXPECTED, title, [remark, *cell.notes])
-    return figure
+    title = "Does it pay to join?"
+    return _finished(figure, axes, cell, "owners N, all alike", _EXPECTED, title, remark)
 
 
 def _surface(cell: DrawnForecast) -> Figure:
@@ -231,49 +232,41 @@ def _surface(cell: DrawnForecast) -> Figure:
         where = "Above the black line it pays"
     else:
         where = f"It pays {'everywhere' if shown.max() <= cell.of.alike.alone else 'nowhere'} here"
-    axes.set_yscale("log")
-    style.log_ticks(axes)
-    title = f"Does it pay to join? {where}{notes.of(cell.label)}"
+    style.log_axes(axes)
     remark = "E[ψ] at the end of N owners like the average one; it pays where that is less than the mean ψ of one alone"
-    remarks = [f"{remark}, without noise.", *cell.notes]
-    style.finish(figure, axes, "owners N, all alike", style.AXIS_LABELS["epsilon"], title, remarks)
-    return figure
+    x, y, title = "owners N, all alike", style.AXIS_LABELS["epsilon"], f"Does it pay to join? {where}"
+    return _finished(figure, axes, cell, x, y, title, f"{remark}, without noise.")
 
 
 def _alone(cell: DrawnForecast) -> Figure:
     """What each owner reaches alone against its size; horizontal lines are what all reach together at several ε."""
     figure, axes = style.new_axes()
-    records, label = cell.of.forecast.setting.model.records, "each owner alone, without noise"
-    style.mark(axes, records, cell.of.forecast.alone, "o", 4, "black", label=label)
+    records, label = cell.of.setting.model.records, "each owner alone, without noise"
+    style.mark(axes, records, cell.of.alone, "o", 4, "black", label=label)
     for number, factor in enumerate(FACTORS):
         psi = cell.of.psi_at(factor)
         if np.isfinite(psi):
             label = f"together, {budget(factor * cell.of.alike.epsilon)}"
             axes.axhline(psi, label=label, **style.plain_line(number))
-    axes.set_yscale("log")
-    style.log_ticks(axes)
+    style.log_axes(axes)
     remark = "Point: ψ of the optimum of an owner's own records, without noise. Line: E[ψ] of all owners at the end"
-    title = f"Who gains: owners above a line{notes.of(cell.label)}"
-    remarks = [f"{remark}; all budgets are multiplied alike.", *cell.notes]
-    style.finish(figure, axes, "records of the owner (number)", _PSI, title, remarks)
-    return figure
+    x, y, title = "records of the owner (number)", "ψ (dimensionless)", "Who gains: owners above a line"
+    return _finished(figure, axes, cell, x, y, title, f"{remark}; all budgets are multiplied alike.")
 
 
 def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
     """Expected ψ of several sets of partners against ε, and what the first owner reaches alone in each."""
     figure, axes = style.new_axes()
     factors = np.geomspace(0.01, 100, 33)
-    noisy = [cell for cell in cells if cell.of.noise.any()][: style.COLOURS]
-    for number, cell in enumerate(noisy):
-        psi = _where_finite([cell.of.psi_at(float(factor)) for factor in factors])
+    shown = cells[: style.COLOURS]
+    for number, cell in enumerate(shown):
+        psi = np.array([cell.of.psi_at(float(factor)) for factor in factors])
         line, label = style.plain_line(number), cell.label or "together"
         axes.plot(factors * cell.of.alike.epsilon, psi, label=label, **line)
-        axes.axhline(cell.of.forecast.alone[0], color=line["color"], linestyle=":", linewidth=1)
-    axes.set_yscale("log")
-    style.log_ticks(axes)
+        axes.axhline(cell.of.alone[0], color=line["color"], linestyle=":", linewidth=1)
+    style.log_axes(axes)
     remark = "Line: E[ψ] of all owners at the end. Dotted, in its colour: ψ of the optimum of the first owner's records"
-    more = sum(bool(cell.of.noise.any()) for cell in cells) - len(noisy)
-    remarks = [f"{remark}, without noise.", *left_out(more), *common_notes(noisy)]
+    remarks = [f"{remark}, without noise.", *left_out(len(cells) - len(shown)), *common_notes(shown)]
     x = "privacy budget ε (all owners' multiplied alike)"
     style.finish(figure, axes, x, _EXPECTED, "From which budget on it pays", remarks)
     return figure
@@ -281,7 +274,7 @@ def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
 
 def _agents(cell: DrawnForecast) -> Figure:
     """Each agent's expected squared distance to its optimum together, against that alone; larger for more records."""
-    forecast, records = cell.of.forecast, cell.of.forecast.setting.cell.problem.records
+    forecast, records = cell.of, cell.of.setting.cell.problem.records
     figure, axes = style.new_axes()
     shown = np.isfinite(forecast.apart_alone)
     alone, together = forecast.apart_alone[shown], forecast.apart[shown]
@@ -290,11 +283,10 @@ def _agents(cell: DrawnForecast) -> Figure:
     ends = [min(alone.min(), together.min()), max(alone.max(), together.max())]
     axes.plot(ends, ends, color="black", linestyle=":", label="no difference")
     axes.set(xscale="log", yscale="log")
-    title = f"Who comes closer to its optimum by joining: below the line{notes.of(cell.label)}"
-    remarks = ["The area of a circle grows with the agent's records.", *cell.notes]
+    title = "Who comes closer to its optimum by joining: below the line"
+    remark = "The area of a circle grows with the agent's records."
     x, y = "‖θ − θ*‖² of its own minimiser, without noise", "expected ‖θ − θ*‖² together, at the end"
-    style.finish(figure, axes, x, y, title, remarks)
-    return figure
+    return _finished(figure, axes, cell, x, y, title, remark)
 
 
 def budget(epsilon: float) -> str:

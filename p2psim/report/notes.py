@@ -1,6 +1,6 @@
 """What must be said under a figure: flags of the ledger, and what could not be drawn as it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,23 +36,21 @@ def run_notes(source: Source) -> list[str]:
             some = "" if raised == cells else f" (in {raised} of {cells} cells)"
             out.append(text.format(scale=_scale(source)) + some + ".")
     # What is wrong with the printed forms of other algorithms concerns their steps, not what they minimise.
-    wrong = (
-        ", which minimises another objective"
-        if source.says("learning.algorithm.kind") == "async-star"
-        else ""
-    )
+    of_star = source.says("learning.algorithm.kind") == "async-star"
+    wrong = ", which minimises another objective" if of_star else ""
     if "learning.algorithm.form" in source.swept:
         out.append(f"Form printed is the update as the paper prints it{wrong}.")
     elif source.says("learning.algorithm.form") == "printed":
         out.append(f"Form printed: the update as the paper prints it{wrong}.")
-    return out + _warnings(source)
-
-
-def _warnings(source: Source) -> list[str]:
-    """Warnings of the run that say that ψ must not be taken at face value, with the cells that they concern."""
-    telling = [f"Warning: {text}." for text in source.warnings if "ψ" in text or "stability" in text]
+    telling = warnings(source.warnings)
     more = len(telling) - MOST_WARNINGS
-    return telling[:MOST_WARNINGS] + ([f"{more} more such warnings: see manifest.json."] if more > 0 else [])
+    out += telling[:MOST_WARNINGS]
+    return [*out, f"{more} more such warnings: see manifest.json."] if more > 0 else out
+
+
+def warnings(texts: Iterable[str]) -> list[str]:
+    """Those of the warnings of a run that say that ψ must not be taken at face value."""
+    return [f"Warning: {text}." for text in texts if "ψ" in text or "stability" in text]
 
 
 def _scale(source: Source) -> str:

@@ -48,7 +48,7 @@ def stem(source: Source, name: str) -> str:
     return name if source.against == "step" else f"{name}-{source.against}"
 
 
-def panels(count: int, below: str) -> tuple[Figure, list[Axes]]:
+def new_panels(count: int, below: str) -> tuple[Figure, list[Axes]]:
     """A figure of several panels, row by row, whose common horizontal axis is labelled at the lowest ones."""
     columns = min(count, COLUMNS)
     rows = math.ceil(count / columns)
@@ -119,13 +119,10 @@ def draw_curve(axes: Axes, curve: MetricCurve, index: int, label: str | None, ba
     axes.margins(x=0.02)
 
 
-def left_out(rows: int) -> list[str]:
-    """Note on the rows that a figure of rows leaves out."""
-    if rows <= MOST_ROWS:
-        return []
-    return [
-        f"The first {MOST_ROWS} of {rows} rows are drawn; --facet KEY draws a figure for each value of a swept key."
-    ]
+def left_out(number: int, most: int = MOST_ROWS, what: str = "rows") -> list[str]:
+    """Note on what a figure leaves out that shows ``most`` of something."""
+    rest = "--facet KEY draws a figure for each value of a swept key"
+    return [f"The first {most} of {number} {what} are drawn; {rest}."] if number > most else []
 
 
 def changing(source: Source, metrics: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -130,21 +130,23 @@ class Source:
             raise InputError(f"the run did not record the metric {metric!r}; it has {recorded}")
         return rows
 
+    def rows_of_all(self, metric: str) -> "pd.DataFrame":
+        """The same without values of single agents, where the metric also has one of all agents."""
+        rows = self.rows(metric)
+        of_all = rows["agent"].isna()
+        return rows[of_all] if of_all.any() else rows
+
     def placed_rows(self, metric: str) -> "pd.DataFrame":
         """Rows of one metric with their place on the horizontal axis in the column ``x``.
 
-        Values of single agents are left out where the metric also has one of all agents, and so are those without a
-        finite place: without noise no privacy is left.
+        Values are those of `rows_of_all`, less those without a finite place: without noise no privacy is left.
 
         Raises
         ------
         InputError
             If the run did not record the metric, or what it is to be drawn against, or nothing has a place.
         """
-        rows = self.rows(metric)
-        of_all = rows["agent"].isna()
-        if of_all.any():
-            rows = rows[of_all]
+        rows = self.rows_of_all(metric)
         if self.against not in MEASURED_AXES:
             return rows.assign(x=rows[self.against].astype(float))
         by = ["cell", "replica", "step", "time"]
@@ -159,7 +161,7 @@ class Source:
     def title(self, what: str) -> str:
         """A figure's title: the one that was asked for, or the run's name and `what`; and the values that are fixed."""
         text = self.heading or (f"{self.name}: {what}" if self.name else what[:1].upper() + what[1:])
-        fixed = ", ".join(named(key.split(".")[-1], as_text(value)) for key, value in self.fixed.items())
+        fixed = ", ".join(named(short(key), as_text(value)) for key, value in self.fixed.items())
         return f"{text} ({fixed})" if fixed else text
 
     @property
@@ -264,9 +266,15 @@ def as_text(value: Any) -> str:
     return f"{number:,.0f}" if whole else f"{number:g}"
 
 
+def short(key: str) -> str:
+    """Last word of a dotted key, as titles and legends say it: a budget is ε."""
+    word = key.split(".")[-1]
+    return "ε" if word == "epsilon" else word
+
+
 def named(name: str, text: str) -> str:
     """What a legend says of a swept key and its value as text; an infinite ε is no noise."""
-    return "no noise" if text == "∞" and name.split(".")[-1] == "epsilon" else f"{name} = {text}"
+    return "no noise" if text == "∞" and short(name) == "ε" else f"{name} = {text}"
 
 
 def relabelled(table: "pd.DataFrame", labels: Mapping[str, Mapping[str, str]]) -> "pd.DataFrame":

@@ -11,17 +11,9 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import seaborn as sns
+from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FixedLocator,
-    Formatter,
-    LogFormatterMathtext,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
 from numpy.typing import ArrayLike
 
 from p2psim.core.errors import InputError
@@ -120,6 +112,11 @@ def mark(axes: Axes, x: ArrayLike, y: ArrayLike, marker: str, size: float, color
     axes.plot(x, y, linestyle="none", marker=marker, markersize=size, color=color, **more)
 
 
+def bar(axes: Axes, row: float, low: float, high: float, color: Any) -> None:
+    """Draw a row's bar from one number to another."""
+    axes.plot([low, high], [row, row], color=color, linewidth=2.2, solid_capstyle="butt")
+
+
 def new_figure(width: float = 7.6, height: float = 4.6) -> Figure:
     """An empty figure that no window owns, so that nothing has to be closed."""
     return Figure(figsize=(width, height), layout="constrained")
@@ -142,9 +139,9 @@ def plain_ticks(axes: Axes, values: ArrayLike) -> None:
     logs = np.log(ticks)
     if not 2 <= len(logs) <= 12 or np.diff(logs).min() < 0.07 * np.ptp(logs):
         return
-    axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
+    axes.xaxis.set_major_locator(ticker.FixedLocator(ticks.tolist()))
     axes.xaxis.set_major_formatter(_short)
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
 
 
 def number_axis(axes: Axes, values: ArrayLike) -> None:
@@ -161,9 +158,15 @@ def log_ticks(axes: Axes) -> None:
     """Plain numbers 1, 2 and 5 times powers of ten on a horizontal log axis, of a long one powers alone."""
     axes.set_xscale("log")
     low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 5000 * low else (1,)))
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 5000 * low else (1,)))
     axes.xaxis.set_major_formatter(_short)
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def log_axes(axes: Axes) -> None:
+    """Make both axes logarithmic, with plain numbers on the horizontal one."""
+    axes.set_yscale("log")
+    log_ticks(axes)
 
 
 def key_label(key: str) -> str:
@@ -185,7 +188,7 @@ def is_log(asked: bool | None, values: ArrayLike) -> bool:
 
 def few_ticks(axes: Axes) -> None:
     """Ticks of a linear horizontal axis, few enough for their numbers, with thousands set apart."""
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(_short)
 
 
@@ -195,7 +198,7 @@ def few_decades(axes: Axes, values: ArrayLike) -> None:
     numbers = numbers[np.isfinite(numbers) & (numbers > 0)]
     if numbers.max() > 20 * numbers.min():
         return
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 4, 5, 6, 7, 8, 9)))
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 3, 4, 5, 6, 7, 8, 9)))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
@@ -291,10 +294,10 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
-class _PlainPowers(Formatter):
+class _PlainPowers(ticker.Formatter):
     """The same labels in plain text: which ticks are labelled follows from the ticks that there are."""
 
-    def __init__(self, inner: LogFormatterMathtext) -> None:
+    def __init__(self, inner: ticker.LogFormatterMathtext) -> None:
         self.inner = inner
 
     def set_locs(self, locs: Any) -> None:
@@ -310,7 +313,7 @@ def _plain_powers(figure: Figure) -> None:
     """Write the powers of ten of log axes as Unicode, since formulas are not parsed (see `look`)."""
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            if isinstance(major := axis.get_major_formatter(), LogFormatterMathtext):
+            if isinstance(major := axis.get_major_formatter(), ticker.LogFormatterMathtext):
                 axis.set_major_formatter(_PlainPowers(major))
-            if isinstance(minor := axis.get_minor_formatter(), LogFormatterMathtext):
+            if isinstance(minor := axis.get_minor_formatter(), ticker.LogFormatterMathtext):
                 axis.set_minor_formatter(_PlainPowers(minor))

@@ -5,9 +5,9 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
 from p2psim.core.registry import load_parts
@@ -26,6 +26,8 @@ _MACHINE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS, err
 
 #: Position of a cell in the grid, and replica.
 Item = tuple[int, int]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -136,15 +138,11 @@ def run_batch(
             began = time.perf_counter()
             try:
                 if prepare:
-                    workspace.prepare(cell.scenario)
+                    workspace.case(cell.scenario, 0)
                 outcome = simulate(cell.scenario, replica, workspace, options.check_events)
-                if (
-                    options.keep_data
-                    and outcome.problem_id not in options.shared
-                    and outcome.problem_id not in data
-                ):
-                    arrays = workspace.arrays(outcome.problem_id)
-                    data[outcome.problem_id] = archive_bytes(sorted(arrays.items()))
+                problem = outcome.problem_id
+                if options.keep_data and problem not in options.shared and problem not in data:
+                    data[problem] = archive_bytes(sorted(workspace.arrays(problem).items()))
             except (KeyboardInterrupt, Exception) as error:
                 if isinstance(error, KeyboardInterrupt) or getattr(error, "errno", None) in _MACHINE:
                     stopped = error
@@ -159,6 +157,19 @@ def run_batch(
         return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
 
 
+def cut(items: Iterable[T], size_of: Callable[[T], float], most: float) -> Iterator[list[T]]:
+    """Cut a series of items into batches of at most this size together, or of one item."""
+    batch: list[T] = []
+    size = 0.0
+    for item in items:
+        if batch and size + size_of(item) > most:
+            yield batch
+            batch, size = [], 0.0
+        batch.append(item)
+        size += size_of(item)
+    yield batch
+
+
 class Schedule:
     """Cuts what is to be done into batches of about `BATCH_SECONDS`, learning as results come in.
 
@@ -168,11 +179,11 @@ class Schedule:
         In the order in which they shall be done.
     workers : int
         Among how many.
-    more : callable, optional
-        Says what else is to be done once the results of everything before have been taken in; nothing ends it.
+    more : callable
+        Returns what else is to be done once the results of everything before have been taken in; nothing ends it.
     """
 
-    def __init__(self, items: Sequence[Item], workers: int, more: Callable[[], Sequence[Item]] | None = None):
+    def __init__(self, items: Sequence[Item], workers: int, more: Callable[[], Sequence[Item]] = list):
         self._items = items
         self._more = more
         self._next = 0
@@ -196,7 +207,7 @@ class Schedule:
 
     def refill(self) -> bool:
         """Ask for more, when nothing is left and every result has been taken in; whether there is some."""
-        if not len(self) and self._more is not None:
+        if not len(self):
             self._items, self._next = self._more(), 0
         return len(self) > 0
 

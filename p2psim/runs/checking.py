@@ -16,7 +16,7 @@ from p2psim.simulation.computable import computed
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.replay import Assessment
+    from p2psim.simulation.algorithms.cell import Assessment
     from p2psim.simulation.workspace import Workspace
 
 
@@ -178,7 +178,7 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
     facts = []
     for cell in grid:
         try:
-            workspace.prepare(cell.scenario)
+            workspace.case(cell.scenario, 0)
             arrays = workspace.case(cell.scenario, 0).arrays
             fact = computed(cell.scenario, arrays["X"], arrays["y"], partial(check, cell.scenario, workspace))
             facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))

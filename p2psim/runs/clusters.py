@@ -10,8 +10,9 @@ import platform
 import shutil
 import tempfile
 import threading
+import uuid
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -27,6 +28,7 @@ from p2psim.simulation.outcome import arithmetic, differing
 from p2psim.simulation.workspace import Workspace
 
 if TYPE_CHECKING:
+    from p2psim.runs.work import Work
     from p2psim.scenario.model import Cell
 
 #: Seconds until whoever answers nothing, or has lost its scheduler, is given up.
@@ -135,26 +137,16 @@ def connect(scheduler: str | None, workers: int) -> Iterator[Any]:
         yield client
 
 
-def run_dask(
-    client: Any,
-    cells: "Sequence[Cell]",
-    items: Sequence[Item],
-    options: BatchOptions,
-    study: str,
-    more: Callable[[], Sequence[Item]] | None = None,
-) -> Generator[BatchResult, None, None]:
+def run_dask(client: Any, work: "Work", options: BatchOptions) -> Generator[BatchResult, None, None]:
     """Do all batches on a Dask cluster.
 
     Parameters
     ----------
     client : distributed.Client
         From `connect`.
-    cells, items, options
+    work : Work
+    options
         As for :func:`p2psim.runs.batches.run_batch`.
-    study : str
-        A name for this run, so that workers know their data of it.
-    more
-        As for :class:`p2psim.runs.batches.Schedule`.
 
     Raises
     ------
@@ -162,14 +154,16 @@ def run_dask(
         If the cluster is lost, its scheduler restarted perhaps, or if its workers cannot do the work.
     """
     distributed: Any = importlib.import_module("distributed")
-    schedule = Schedule(items, max(1, sum(client.nthreads().values())), more)
+    schedule = Schedule(work.items, max(1, sum(client.nthreads().values())), work.more)
+    # By this name workers know their data of this run.
+    study = uuid.uuid4().hex
     futures = distributed.as_completed()
     waiting: dict[Any, Sequence[Item]] = {}
     here = _versions(options.parts)
     try:
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
-                needed = {position: cells[position] for position, _ in batch}
+                needed = {position: work.grid[position] for position, _ in batch}
                 future = client.submit(
                     _work_remotely, study, needed, batch, options, here, arithmetic(), pure=False
                 )
@@ -186,7 +180,7 @@ def run_dask(
             except distributed.KilledWorker:
                 # The cluster has tried it on several workers, and each has died.
                 if schedule.lose(batch):
-                    yield given_up(cells, batch[0], "was ended on each of several computers", "dask")
+                    yield given_up(work.grid, batch[0], "was ended on each of several computers", "dask")
                 continue
             except (OSError, distributed.CancelledError) as error:
                 raise SimulationError(

@@ -6,7 +6,7 @@ for all agents together that value, otherwise the mean over agents.
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from p2psim.core import files as aside
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.manifest import Manifest
-from p2psim.runs.parts import ARCHIVES, LISTING, TABLES, EncodedPart, RunKey
+from p2psim.runs.parts import ARCHIVES, TABLES, EncodedPart, RunKey, StoredPart
 from p2psim.runs.seals import print_of
 from p2psim.runs.tables import Placed, merge
 from p2psim.simulation.workspace import member_names, read_member, write_archive
@@ -32,6 +32,7 @@ from p2psim.simulation.workspace import member_names, read_member, write_archive
 if TYPE_CHECKING:
     from p2psim.runs.store import Content
     from p2psim.scenario.model import Scenario
+    from p2psim.scenario.record import Until
 
 
 def finish(
@@ -124,40 +125,34 @@ def keep_figures(folder: Path, described: Manifest, scenario: Scenario) -> None:
         _commit(folder, building, replace(described, files=files))
 
 
-def values_of_part(part: EncodedPart, metric: str, model: str) -> dict[RunKey, float]:
-    """Values of a batch that has just ended; of what was not recorded none."""
-    rows = [run["rows"]["metrics"] for run in json.loads(part.files[LISTING])["runs"]]
-    table = pa.ipc.open_file(pa.BufferReader(part.files["metrics.arrow"])).read_all()
-    return _by_run(table, part.runs, np.repeat(np.arange(len(rows)), rows), metric, model)
+def values_of_part(part: EncodedPart | StoredPart, until: Until) -> dict[RunKey, float]:
+    """Values of a batch, by which a cell is judged; NaN where none was recorded."""
+    rows = [run["rows"]["metrics"] for run in part.runs.values()]
+    return _by_run(part.table("metrics"), list(part.runs), np.repeat(np.arange(len(rows)), rows), until)
 
 
-def values_of_content(content: Content, metric: str, model: str) -> dict[RunKey, float]:
+def values_of_content(content: Content, until: Until) -> dict[RunKey, float]:
     """Values of all that a run folder holds."""
-    values: dict[RunKey, float] = {}
+    values = dict.fromkeys(content.manifest.runs, math.nan)
     for part in content.parts:
-        rows = [run["rows"]["metrics"] for run in part.runs.values()]
-        owner = np.repeat(np.arange(len(rows)), rows)
-        values |= _by_run(part.table("metrics"), list(part.runs), owner, metric, model)
-    if content.earlier is None:
+        values |= values_of_part(part, until)
+    if not content.manifest.runs:
         return values
     table = pq.read_table(
         content.earlier.folder / "metrics.parquet",
         columns=["cell", "replica", "step", "agent", "model", "metric", "value"],
-        filters=[("metric", "==", metric), ("model", "==", model)],
+        filters=[("metric", "==", until.metric), ("model", "==", until.model)],
     )
     runs = np.stack([table["cell"].to_numpy(), table["replica"].to_numpy()], axis=1)
     distinct, owner = np.unique(runs, axis=0, return_inverse=True)
     keys = [(content.manifest.stored[cell], int(replica)) for cell, replica in distinct]
-    return values | _by_run(table, keys, owner.ravel(), metric, model)
+    return values | _by_run(table, keys, owner.ravel(), until)
 
 
-def _by_run(
-    table: pa.Table, keys: Sequence[RunKey], owner: np.ndarray, metric: str, model: str
-) -> dict[RunKey, float]:
+def _by_run(table: pa.Table, keys: Sequence[RunKey], owner: np.ndarray, until: Until) -> dict[RunKey, float]:
     """Last value of each run; ``owner`` says for each row whose it is."""
-    wanted = pc.and_(pc.equal(table["metric"], metric), pc.equal(table["model"], model))
-    of_none = pc.is_null(table["agent"])
-    mask, alone = wanted.to_numpy(), of_none.to_numpy()
+    wanted = pc.and_(pc.equal(table["metric"], until.metric), pc.equal(table["model"], until.model))
+    mask, alone = wanted.to_numpy(), pc.is_null(table["agent"]).to_numpy()
     step, value = table["step"].to_numpy(), table["value"].to_numpy()
     has_own = np.zeros(len(keys), dtype=bool)
     has_own[owner[mask & alone]] = True
@@ -167,6 +162,6 @@ def _by_run(
     np.maximum.at(last, owner, step)
     is_last = step == last[owner]
     owner, value = owner[is_last], value[is_last]
-    count = np.bincount(owner, minlength=len(keys))
-    total = np.bincount(owner, weights=value, minlength=len(keys))
-    return {keys[i]: float(total[i] / count[i]) for i in np.flatnonzero(count).tolist()}
+    with np.errstate(invalid="ignore"):
+        means = np.bincount(owner, value, minlength=len(keys)) / np.bincount(owner, minlength=len(keys))
+    return dict(zip(keys, means.tolist(), strict=True))

@@ -10,14 +10,12 @@ from pydantic import BaseModel
 
 from p2psim.core import registry
 from p2psim.core.errors import InputError, MissingPartError
+from p2psim.core.faults import show
+from p2psim.core.nodes import plain
 from p2psim.core.printing import key_values
-from p2psim.core.registry import parts as registered
-from p2psim.core.registry import place_of
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import Invocation, earlier
 from p2psim.runs.manifest import CellEntry, Manifest
-from p2psim.scenario.faults import show
-from p2psim.scenario.nodes import plain
 from p2psim.scenario.notices import Warned
 from p2psim.scenario.record import metric_named
 from p2psim.scenario.sweep import read_sweep, swept_keys
@@ -85,10 +83,8 @@ def version_warnings(content: store.Content | None) -> list[str]:
             f"part of the results was made with other arithmetic, and differs by rounding: {other}"
         )
     for module, origin in old.made_by.get("parts", {}).items():
-        if module in registry.loaded() and registry.version_of(module) != (
-            origin["version"],
-            origin["sha256"],
-        ):
+        version = origin["version"], origin["sha256"]
+        if module in registry.loaded() and registry.version_of(module) != version:
             warnings.append(f"part of the results was made with another version of the module {module}")
     return warnings
 
@@ -96,10 +92,10 @@ def version_warnings(content: store.Content | None) -> list[str]:
 def _parts_of(cell: "Cell") -> list[str]:
     """``module:OBJECT`` of the parts from outside p2psim that a cell uses."""
     record = cell.scenario.record
-    accountants = [registered("accountant")[name] for name in cell.scenario.privacy.accountants]
+    accountants = [registry.parts("accountant")[name] for name in cell.scenario.privacy.accountants]
     metrics = map(metric_named, (*record.metrics, *record.per_agent))
     used = filter(None, (*_models_in(cell.scenario), *metrics, *accountants))
-    return [place for part in used if (place := place_of(part)) is not None]
+    return [place for part in used if (place := registry.place_of(part)) is not None]
 
 
 def _models_in(value: Any) -> "Iterator[type]":

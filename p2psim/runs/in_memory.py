@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from p2psim.core.errors import InputError
-from p2psim.core.options import Index, Options
+from p2psim.core.options import Index, Options, given
 from p2psim.runs.parts import tables_of
 from p2psim.runs.tables import SWEPT_TABLES, rank
 from p2psim.scenario.cells import cells
-from p2psim.scenario.faults import given
 from p2psim.simulation import simulate as simulation
 from p2psim.simulation.workspace import Workspace
 
@@ -82,10 +81,8 @@ class _Chosen(Options):
     cell: Index
 
 
-@cache
-def _workspace() -> Workspace:
-    """Prepared data of the scenarios that were simulated last, so that replicas and cells share them."""
-    return Workspace(None)
+#: Prepared data of the scenarios that were simulated last, so that replicas and cells share them.
+_WORKSPACE = Workspace(None)
 
 
 def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
@@ -137,7 +134,7 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     whole = which.scenario.model_copy(update={"record": record})
     # BLAS sums in an order that depends on its number of threads: one, as in a run.
     with threadpool_limits(limits=1):
-        outcome = simulation.simulate(whole, chosen.replica, _workspace())
+        outcome = simulation.simulate(whole, chosen.replica, _WORKSPACE)
     tables = {}
     for name, pieces in tables_of([outcome]).items():
         table = pieces[0].to_pandas()

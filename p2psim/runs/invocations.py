@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -73,9 +73,8 @@ class Meter:
         self._begun = self._now()
 
     @staticmethod
-    def _now() -> tuple[float, float, float]:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        return time.monotonic(), used.ru_utime, used.ru_stime
+    def _now() -> tuple[float, ...]:
+        return time.monotonic(), *resource.getrusage(resource.RUSAGE_SELF)[:2]
 
     def read(self) -> Resources:
         """What was used since the beginning."""
@@ -132,36 +131,24 @@ class InvocationRecorder:
         As in `Invocation`.
     """
 
-    def __init__(self, arguments: Sequence[str] | None, executor: str, jobs: int | None) -> None:
+    def __init__(self, arguments: tuple[str, ...] | None, executor: str, jobs: int | None) -> None:
         self._meter = Meter()
-        self._begun = Invocation(
-            datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            None if arguments is None else tuple(arguments),
-            __version__,
-            executor,
-            jobs,
-        )
-        self._simulations = 0
         self._workers: set[str] = set()
-        self._of_workers = NOTHING
+        began = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._counted = Invocation(began, arguments, __version__, executor, jobs)
 
     def take_in(self, worker: str, simulations: int, used: Resources | None) -> None:
         """Count a batch: of a worker, or of this process, which measures itself."""
-        self._simulations += simulations
+        so_far = self._counted
+        self._counted = replace(so_far, simulations=so_far.simulations + simulations)
         if used is not None and worker != str(os.getpid()):
             self._workers.add(worker)
-            self._of_workers += used
+            total = so_far.of_workers + used
+            self._counted = replace(self._counted, workers=len(self._workers), of_workers=total)
 
     def so_far(self, ended: str = _RUNNING) -> Invocation:
         """The invocation as it stands, or as it ended."""
-        return replace(
-            self._begun,
-            ended=ended,
-            simulations=self._simulations,
-            resources=self._meter.read(),
-            workers=len(self._workers),
-            of_workers=self._of_workers,
-        )
+        return replace(self._counted, ended=ended, resources=self._meter.read())
 
 
 def earlier(invocations: Iterable[Invocation]) -> tuple[Invocation, ...]:

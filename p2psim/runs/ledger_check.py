@@ -6,12 +6,10 @@ violated a claimed bound, when, and by how much.
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +17,8 @@ import numpy as np
 from p2psim.core.errors import FolderError, check_place
 from p2psim.core.printing import counted, key_values
 from p2psim.network.tally import LostReleases
-from p2psim.privacy.ledger import Claims, ledger, real_charges
+from p2psim.privacy.ledger import ledger, real_charges
+from p2psim.privacy.plan import Claims
 from p2psim.privacy.releases import ReleaseCounter, Violations, by_agent, joined
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms import adapter_of
@@ -34,10 +33,12 @@ if TYPE_CHECKING:
     from p2psim.privacy.accounting.charges import Charges
     from p2psim.runs.result import Result
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import PreparedCell
+    from p2psim.simulation.algorithms.cell import PreparedCell
 
 #: Largest relative difference that rounding explains.
 _TOLERANCE = 1e-9
+#: Columns of the ledger about broken bounds.
+_VIOLATIONS = ("bound_violated", "violation_step", "violation_size")
 
 
 def faults(
@@ -97,21 +98,14 @@ def faults(
         scenario.privacy.accountant,
         cell.caveats(_recorded_violations(rows)),
     )
-    drawn_up |= {
-        "bound_violated": caveats.found,
-        "violation_step": caveats.steps,
-        "violation_size": caveats.sizes,
-    }
+    drawn_up |= zip(_VIOLATIONS, (caveats.found, caveats.steps, caveats.sizes), strict=True)
     yield from _different("ledger", rows, drawn_up)
     yield from _different("agents", tables["agents"], cell.agents())
 
 
 def _recorded_violations(rows: pd.DataFrame) -> Violations:
-    return Violations(
-        rows["bound_violated"].to_numpy().astype(np.int64),
-        rows["violation_step"].to_numpy(),
-        rows["violation_size"].to_numpy(),
-    )
+    broken, steps, sizes = (rows[name].to_numpy() for name in _VIOLATIONS)
+    return Violations(broken.astype(np.int64), steps, sizes)
 
 
 def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -> Iterator[str]:
@@ -178,31 +172,24 @@ def recount(result: Result, only: int | None = None) -> Iterator[Recounted]:
     """
     if only is not None:
         check_place("cell", only, len(result.described.cells))
-    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
-        workspace, cache = Workspace(Path(directory)), EventCache()
-        for cell, replica, scenario in simulations_of(result):
-            if only not in (None, cell):
-                continue
-            rows = result.ledger[(result.ledger["cell"] == cell) & (result.ledger["replica"] == replica)]
-            rows = rows.sort_values("agent")
-            charges = _charges(scenario, replica, workspace, cache, rows)
-            if not np.array_equal(charges.made, rows["releases"].to_numpy()):
-                raise FolderError(
-                    f"{result.path}: the releases of cell {cell}, replica {replica} are not those of the ledger; "
-                    "data or p2psim have changed since"
-                )
-            yield Recounted(cell, replica, scenario, charges, rows)
-
-
-def _charges(
-    scenario: Scenario, replica: int, workspace: Workspace, cache: EventCache, rows: pd.DataFrame
-) -> Charges:
-    cell = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
-    setup, streams, engine = cell.setup, streams_of(scenario, replica), scenario.network.engine
-    totals = setup.plan.totals(piece.releases for piece in cache.read(setup, streams, engine, False))
-    releases = joined([piece.releases for piece in cache.read(setup, streams, engine, False)])
-    claims = Claims.of(setup.plan, releases, totals)
-    return real_charges(setup.plan, claims, cell.caveats(_recorded_violations(rows)))
+    workspace, cache = Workspace(None), EventCache()
+    for cell, replica, scenario in simulations_of(result):
+        if only not in (None, cell):
+            continue
+        rows = result.ledger[(result.ledger["cell"] == cell) & (result.ledger["replica"] == replica)]
+        rows = rows.sort_values("agent")
+        prepared = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
+        setup, streams, engine = prepared.setup, streams_of(scenario, replica), scenario.network.engine
+        totals = setup.plan.totals(piece.releases for piece in cache.read(setup, streams, engine, False))
+        releases = joined([piece.releases for piece in cache.read(setup, streams, engine, False)])
+        claims = Claims.of(setup.plan, releases, totals)
+        charges = real_charges(setup.plan, claims, prepared.caveats(_recorded_violations(rows)))
+        if not np.array_equal(charges.made, rows["releases"].to_numpy()):
+            raise FolderError(
+                f"{result.path}: the releases of cell {cell}, replica {replica} are not those of the ledger; "
+                "data or p2psim have changed since"
+            )
+        yield Recounted(cell, replica, scenario, charges, rows)
 
 
 def broken_bounds(ledger: pd.DataFrame) -> list[str]:

@@ -30,6 +30,8 @@ NAME = "manifest.json"
 
 #: Packages whose version may change a result.
 _LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "pyarrow", "pydantic")
+#: Attributes that are written as they are.
+_AS_THEY_ARE = ("name", "identity", "state", "seed", "replicas", "made_by")
 _NON_FINITE = {".inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
 
 
@@ -150,12 +152,7 @@ def dump(manifest: Manifest) -> str:
     runs, failed = _by_cell(manifest.runs), _by_cell(manifest.failed)
     tree = {
         "format": FOLDER_FORMAT,
-        "name": manifest.name,
-        "identity": manifest.identity,
-        "state": manifest.state,
-        "seed": manifest.seed,
-        "replicas": manifest.replicas,
-        "made_by": manifest.made_by,
+        **{name: getattr(manifest, name) for name in _AS_THEY_ARE},
         "invocations": [to_tree(invocation) for invocation in manifest.invocations],
         "grid": manifest.grid,
         "stored": list(manifest.stored),
@@ -268,9 +265,8 @@ def _from_tree(tree: dict[str, Any]) -> Manifest:
         for replica in replicas:
             runs[cell["content"], replica] = RunEntry(ended[replica], share, data[replica])
         failed.update({(cell["content"], int(r)): text for r, text in cell.get("failed", {}).items()})
-    given = ("name", "identity", "seed", "replicas", "state", "grid", "made_by", "format")
     return Manifest(
-        **{name: tree[name] for name in given},
+        **{name: tree[name] for name in (*_AS_THEY_ARE, "grid", "format")},
         cells=tuple(
             CellEntry(
                 cell["content"],

@@ -8,11 +8,11 @@ Parts know cells by content hash alone; numbers and swept columns are given when
 import io
 import json
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -42,12 +42,26 @@ RunKey = tuple[str, int]
 
 @dataclass(frozen=True)
 class EncodedPart:
-    """A batch, encoded as the files of its directory, so that a worker needs no access to the run folder."""
+    """A batch, encoded as the files of its directory, so that a worker needs no access to the run folder.
+
+    Attributes
+    ----------
+    files : dict of str to bytes or Buffer
+    runs : dict
+        From `RunKey` to what ``part.json`` says of it.
+    data : dict of str to bytes
+        Prepared data to be kept, by problem, as archives.
+    """
 
     files: "dict[str, bytes | pa.Buffer]"
-    runs: tuple[RunKey, ...]
-    problems: tuple[str, ...]
+    runs: dict[RunKey, dict[str, Any]]
     data: dict[str, bytes]
+
+    def table(self, name: str) -> "pa.Table":
+        """The whole table."""
+        import pyarrow as pa
+
+        return pa.ipc.open_file(pa.BufferReader(self.files[f"{name}.arrow"])).read_all()
 
 
 def encode(finished: "Sequence[tuple[RunKey, Outcome, float]]", data: dict[str, bytes]) -> EncodedPart:
@@ -69,8 +83,8 @@ def encode(finished: "Sequence[tuple[RunKey, Outcome, float]]", data: dict[str, 
         arrays = [(member, array) for member, array in members if array is not None]
         if arrays:
             files[f"{name}.npz"] = archive_bytes(arrays)
-    runs = [
-        {
+    runs = {
+        (cell, replica): {
             "content": cell,
             "replica": replica,
             "ended": outcome.ended,
@@ -79,21 +93,20 @@ def encode(finished: "Sequence[tuple[RunKey, Outcome, float]]", data: dict[str, 
             "rows": _rows(outcome),
         }
         for (cell, replica), outcome, seconds in finished
-    ]
+    }
     # By message, then by cell.
-    warnings: dict[str, Counter[str]] = {}
+    warnings = defaultdict[str, Counter[str]](Counter)
     for (cell, _), outcome, _ in finished:
         for warning in outcome.warnings:
-            warnings.setdefault(warning, Counter())[cell] += 1
+            warnings[warning][cell] += 1
     listing = {
         "format": PART_FORMAT,
-        "runs": runs,
+        "runs": list(runs.values()),
         "warnings": dict(sorted(warnings.items())),
         "files": {name: [len(content), zlib.crc32(content)] for name, content in files.items()},
     }
     files[LISTING] = sealed(json.dumps(listing)).encode()
-    problems = tuple(dict.fromkeys(outcome.problem_id for outcome in outcomes))
-    return EncodedPart(files, tuple(key for key, _, _ in finished), problems, data)
+    return EncodedPart(files, runs, data)
 
 
 def archive_bytes(members: Iterable[tuple[str, np.ndarray]]) -> bytes:
@@ -142,13 +155,13 @@ def _arrow_bytes(pieces: "Sequence[pa.Table]") -> "pa.Buffer":
     return content
 
 
-def _names(values: Sequence[str], counts: Sequence[int]) -> "pa.DictionaryArray":
-    """Dictionary column in which each value stands as often as its count says."""
+def coded(texts: "Sequence[str | None]") -> "pa.DictionaryArray":
+    """Text as a column whose dictionary is sorted."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    known = {value: code for code, value in enumerate(sorted(set(values)))}
-    codes = np.repeat(np.array([known[value] for value in values], dtype=np.int32), counts)
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(known, pa.string()))
+    known = pa.array(sorted(text for text in set(texts) if text is not None), pa.string())
+    return pa.DictionaryArray.from_arrays(pc.index_in(pa.array(texts, pa.string()), known), known)
 
 
 def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
@@ -156,20 +169,18 @@ def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
     import pyarrow as pa
 
     series = [entry for outcome in outcomes for entry in outcome.series]
-    counts = [entry.value.size for entry in series]
+    rows = pa.array(np.repeat(np.arange(len(series)), [entry.value.size for entry in series]))
 
     def joined(name: str, kind: type) -> np.ndarray:
         return np.concatenate([np.empty(0, kind), *(np.asarray(getattr(s, name), kind) for s in series)])
 
-    agents = np.repeat(np.array([s.agent or 0 for s in series], dtype=np.int32), counts)
-    absent = np.repeat(np.array([s.agent is None for s in series], dtype=bool), counts)
     return pa.table(
         {
             "step": joined("step", np.int64),
             "time": joined("time", np.float64),
-            "agent": pa.array(agents, pa.int32(), mask=absent),
-            "model": _names([s.model for s in series], counts),
-            "metric": _names([s.metric for s in series], counts),
+            "agent": pa.array([s.agent for s in series], pa.int32()).take(rows),
+            "model": coded([s.model for s in series]).take(rows),
+            "metric": coded([s.metric for s in series]).take(rows),
             "value": joined("value", np.float64),
         }
     )
@@ -221,16 +232,15 @@ class StoredPart:
     most_open: ClassVar[int] = 128
 
     @cached_property
-    def _starts(self) -> dict[str, dict[RunKey, tuple[int, int, int]]]:
-        starts: dict[str, dict[RunKey, tuple[int, int, int]]] = {table: {} for table in TABLES}
-        for table, places in starts.items():
-            start = 0
-            for key, run in self.runs.items():
-                rows = run["rows"][table]
-                if rows >= 0:
-                    places[key] = (0, start, rows)
-                    start += rows
-        return starts
+    def _places(self) -> dict[str, dict[RunKey, tuple[int, int, int]]]:
+        places: dict[str, dict[RunKey, tuple[int, int, int]]] = {}
+        for table in TABLES:
+            rows = {key: run["rows"][table] for key, run in self.runs.items() if run["rows"][table] >= 0}
+            ends = accumulate(rows.values())
+            places[table] = {
+                key: (0, end - rows[key], rows[key]) for key, end in zip(rows, ends, strict=True)
+            }
+        return places
 
     def table(self, name: str, piece: int = 0) -> "pa.Table":
         """The whole table, which is its only piece, in memory that the operating system maps."""
@@ -249,7 +259,7 @@ class StoredPart:
 
     def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
         """Piece, first row in it, and number of rows of one simulation in a table."""
-        return [self._starts[name][key]] if key in self._starts[name] else []
+        return [self._places[name][key]] if key in self._places[name] else []
 
     def array(self, name: str, key: RunKey) -> np.ndarray | None:
         """Noise or models of one simulation."""

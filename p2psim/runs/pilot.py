@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +24,8 @@ from p2psim.runs.invocations import peak_memory
 from p2psim.scenario.record import fewest, most
 
 if TYPE_CHECKING:
-    from p2psim.runs.batches import Item
     from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.replay import Assessment
+    from p2psim.simulation.algorithms.cell import Assessment
     from p2psim.simulation.workspace import Workspace
 
 #: Bytes of a number; of what is kept of each agent, of each link in one direction, of each simulation to be done.
@@ -50,17 +49,20 @@ class Need:
 
 def available_memory() -> float:
     """Bytes that this process may still take; infinite where the system does not say."""
-    limits = [float("inf")]
+    limits = [_address_limit()]
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     with suppress(OSError, ValueError):
         cgroup = Path("/sys/fs/cgroup")
         limits.append(int((cgroup / "memory.max").read_text()) - int((cgroup / "memory.current").read_text()))
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft != resource.RLIM_INFINITY:
-        limits.append(soft)
     return max(min(limits), 0.0)
+
+
+def _address_limit() -> float:
+    """Bytes of address space that a process may have (``ulimit -v``); infinite without a limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return float("inf") if soft == resource.RLIM_INFINITY else soft
 
 
 #: Bytes of address space that a process takes beyond what it has once a study is read: compiled kernels, tables; and
@@ -69,14 +71,11 @@ _ALONE, _WITH_WORKERS = 510e6, 860e6
 
 
 def limited_room() -> float:
-    """Bytes of address space that a limit (``ulimit -v``) leaves to this process; infinite without one."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY:
-        return float("inf")
+    """Bytes of address space that its limit leaves to this process."""
     with suppress(OSError, ValueError, IndexError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        return max(soft - pages * resource.getpagesize(), 0)
-    return soft
+        return max(_address_limit() - pages * resource.getpagesize(), 0)
+    return _address_limit()
 
 
 def has_room_for_workers() -> bool:
@@ -278,7 +277,7 @@ def estimate_runtime(
     -------
     Pilot
     """
-    from p2psim.runs.batches import BatchOptions, run_batch
+    from p2psim.runs.batches import BatchOptions, cut, run_batch
     from p2psim.simulation.simulate import sample
 
     smallest = min(range(len(grid)), key=lambda i: facts[i].events)
@@ -294,7 +293,8 @@ def estimate_runtime(
     whole: list[tuple[int, float]] = []
     order = ((cell.index, replica) for replica in range(fewest(scenario.replicas)) for cell in grid)
     # In batches, as in the study: alone, a small simulation takes longer.
-    for items in _batches(order, facts, pace * seconds / (2 * STRETCHES)) if ended else ():
+    size = pace * seconds / (2 * STRETCHES)
+    for items in cut(order, lambda item: facts[item[0]].events, size) if ended else ():
         events = sum(facts[cell].events for cell, _ in items)
         if time.perf_counter() + events / pace > until:
             break
@@ -314,19 +314,6 @@ def estimate_runtime(
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
     memory = peak_memory() + int(kept)
     return Pilot(done, played, pace, max(len(paces), 1), slowest, fastest, shortest, longest, jobs, memory)
-
-
-def _batches(order: Iterable[Item], facts: Sequence[Assessment], most_events: float) -> Iterator[list[Item]]:
-    """Cut the order into batches of at most so many events, or of one simulation."""
-    batch: list[Item] = []
-    events = 0
-    for item in order:
-        if batch and events + facts[item[0]].events > most_events:
-            yield batch
-            batch, events = [], 0
-        batch.append(item)
-        events += facts[item[0]].events
-    yield batch
 
 
 def spread(pieces: Sequence[tuple[int, float]]) -> list[float]:

@@ -37,6 +37,7 @@ from p2psim.simulation.workspace import Workspace
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
+    from p2psim.runs.work import Work
     from p2psim.scenario.model import Cell
 
 #: Workers that may end before their first batch, one after the other, before the run stops: the machine is at fault.
@@ -272,54 +273,46 @@ def _handle_dead_worker(cells: "Sequence[Cell]", schedule: Schedule, worker: Wor
     return given_up(cells, worker.items[0], how, name)
 
 
-EXECUTORS = ("local", "dask")
 #: A study that one process finishes sooner than this is not worth a pool.
 _WORTH_A_POOL = 3.0
 
 
 def available_cores() -> int:
     """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_local(
-    cells: "Sequence[Cell]",
-    items: Sequence[Item],
-    workspace: Workspace,
-    options: BatchOptions,
-    jobs: int | None,
-    more: Callable[[], Sequence[Item]] | None = None,
+    work: "Work", workspace: Workspace, options: BatchOptions, jobs: int | None
 ) -> Generator[BatchResult, None, None]:
     """Do all batches on this machine.
 
     Parameters
     ----------
-    cells, items, workspace, options
+    work : Work
+    workspace, options
         As for :func:`p2psim.runs.batches.run_batch`.
     jobs : int or None
         Number of processes; 1 is this one alone. None begins in this process and starts one process a core
         when what is left is worth it.
-    more
-        As for :class:`p2psim.runs.batches.Schedule`.
     """
     workers = available_cores() if jobs is None else jobs
-    if more is None:
-        workers = max(1, min(workers, len(items)))
-    schedule = Schedule(items, workers, more)
+    if work.rule is None:
+        workers = max(1, min(workers, len(work.items)))
+    schedule = Schedule(work.items, workers, work.more)
     if jobs is None or workers == 1:
         for batch in itertools.count():
             if not schedule.refill():
                 return
-            result = run_batch(cells, schedule.take(), workspace, options)
+            result = run_batch(work.grid, schedule.take(), workspace, options)
             schedule.learn(result)
             yield result
             # From the second on: the first batch may have compiled, and does not tell how long the rest takes.
             if batch and workers > 1 and schedule.left() >= _WORTH_A_POOL and has_room_for_workers():
                 break
     assert workspace.directory is not None
-    yield from exchange(cells, schedule, partial(_start, _context(), workspace.directory, options), workers)
+    start = partial(_start, _context(), workspace.directory, options)
+    yield from exchange(work.grid, schedule, start, workers)
 
 
 _CURE = (

@@ -11,8 +11,6 @@ from typing import Any
 
 #: Seconds between two lines of JSON at least.
 LINE_SECONDS = 0.5
-#: Ways of showing progress; a bar is shown on a terminal only.
-WAYS = ("bar", "json", "none")
 
 
 @dataclass
@@ -26,12 +24,15 @@ class ProgressCount:
     done, failed : int
     workers : Counter
         Simulations that each worker has done; by process, and computer where that is another one.
+    show : callable
+        Called after each count.
     """
 
     total: int
     done: int = 0
     failed: int = 0
     workers: Counter[str] = field(default_factory=Counter)
+    show: Callable[[], object] = lambda: None
     _begun: float = field(default_factory=lambda: time.monotonic())
     _first: tuple[float, int] | None = None
 
@@ -43,6 +44,7 @@ class ProgressCount:
         self.workers[worker] += done
         if self._first is None:
             self._first = time.monotonic(), self.done
+        self.show()
 
     def rate(self) -> float:
         """Simulations a second since the first ones, which may have had to compile, or of all."""
@@ -78,7 +80,7 @@ def shown(total: int, way: str) -> Iterator[Advance]:
     total : int
         Number of simulations.
     way : str
-        One of `WAYS`.
+        ``bar``, which is shown on a terminal only; ``json``; or ``none``.
 
     Yields
     ------
@@ -88,14 +90,9 @@ def shown(total: int, way: str) -> Iterator[Advance]:
     count = ProgressCount(total)
     if not total or way == "none" or (way == "bar" and not sys.stderr.isatty()):
         yield count.add
-        return
-    with (_lines if way == "json" else _bar)(count) as show:
-
-        def advance(done: int, failed: int, worker: str, total: int) -> None:
-            count.add(done, failed, worker, total)
-            show()
-
-        yield advance
+    else:
+        with (_lines if way == "json" else _bar)(count) as count.show:
+            yield count.add
 
 
 @contextmanager

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError, first_line
-from p2psim.core.options import AS_LIST, AS_TUPLE
+from p2psim.core.faults import nearest, path_of
+from p2psim.core.options import AS_LIST, AS_TUPLE, given
 from p2psim.core.registry import missing_of
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store
 from p2psim.runs.seals import damage
 from p2psim.scenario import notices
-from p2psim.scenario.faults import given, nearest, path_of
 from p2psim.scenario.figure import FigureOptions
 from p2psim.simulation.workspace import RunArrays
 

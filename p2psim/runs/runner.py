@@ -3,9 +3,8 @@
 import contextlib
 import os
 import tempfile
-import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,25 +12,17 @@ from pydantic import BeforeValidator
 
 from p2psim.core import registry
 from p2psim.core.errors import FolderError, InputError, SimulationError, check_place
-from p2psim.core.options import AS_TUPLE, INT32, Few, Options
-from p2psim.runs import manifest, store
+from p2psim.core.faults import path_of, show
+from p2psim.core.options import AS_TUPLE, INT32, Few, Options, given
+from p2psim.runs import describing, manifest, store
 from p2psim.runs.batches import BatchOptions
 from p2psim.runs.checking import assess_cells, warnings_of
 from p2psim.runs.clusters import connect, run_dask
-from p2psim.runs.describing import (
-    cells_at_end,
-    describe,
-    describe_failures,
-    differences,
-    resolved_text,
-    version_warnings,
-)
 from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room
-from p2psim.runs.pool import EXECUTORS, available_cores, refuse_unguarded, run_local, warm_up
-from p2psim.runs.progress import WAYS, shown
+from p2psim.runs.pool import available_cores, refuse_unguarded, run_local, warm_up
+from p2psim.runs.progress import shown
 from p2psim.runs.work import Work
-from p2psim.scenario.faults import given, path_of, show
 from p2psim.simulation.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -52,8 +43,8 @@ class RunOptions(Options):
 
     jobs: Few | None = 1
     overwrite: bool = False
-    progress: Annotated[Literal[WAYS], BeforeValidator(_way_of_progress)] = "bar"  # type: ignore[valid-type]
-    executor: Literal[EXECUTORS] = "local"  # type: ignore[valid-type]
+    progress: Annotated[Literal["bar", "json", "none"], BeforeValidator(_way_of_progress)] = "bar"
+    executor: Literal["local", "dask"] = "local"
     scheduler: str | None = None
     check_events: bool = False
     only: Annotated[tuple[int, int], AS_TUPLE] | None = None
@@ -151,151 +142,157 @@ def run(
     if options.only is not None:
         check_place("cell", options.only[0], len(grid))
         check_place("replica", options.only[1], INT32)
-    failed = _run_into(folder, scenario, grid, options, tell or (lambda warning: None))
+    failed = Study(folder, scenario, grid, options, tell or (lambda warning: None)).complete()
     if failed:
-        raise SimulationError(describe_failures(failed, grid, folder))
+        raise SimulationError(describing.describe_failures(failed, grid, folder))
     return Result.load(folder)
 
 
-def _run_into(
-    folder: Path,
-    scenario: "Scenario",
-    grid: "Sequence[Cell]",
-    options: RunOptions,
-    tell: Callable[[str], None],
-) -> "dict[RunKey, str]":
-    """Complete a run folder; returns what failed."""
-    from p2psim.runs import compaction
+@dataclass(frozen=True)
+class Study:
+    """A study, the run folder that it goes into, and how it is run.
 
-    identity = scenario.identity()
-    record = InvocationRecorder(options.arguments, options.executor, options.jobs)
-    with contextlib.ExitStack() as stack:
-        try:
-            before = store.inspect(folder, identity, options.overwrite)
-        except store.OtherScenarioError as error:
-            # The scenario's own mistakes come first: perhaps it is another one because of them.
-            with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
-                assess_cells(scenario, grid, Workspace(Path(directory)))
-            changes = differences(folder / store.SCENARIO, scenario)
-            raise store.OtherScenarioError(folder, error.name, changes) from None
-        # A folder may appear at any moment: nothing but a lock that is held says that it is ours.
-        locked = folder.exists()
-        if locked:
-            stack.enter_context(store.lock(folder))
-            before = store.inspect(folder, identity, options.overwrite)
-        content = store.read_content(folder) if before is not None and not options.overwrite else None
-        work = Work(scenario, grid, content, options.only)
-        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
-        if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
-            warm_up()
-        workspace, confirmed = Workspace(Path(directory)), options.confirm_cells
-        fitted, facts = _prepare(scenario, grid, workspace, tell, confirmed) if work.items else ({}, {})
-        if content is not None and not work.items and _is_complete(content, grid, work):
-            compaction.keep_figures(folder, content.manifest, scenario)
-            return {}
-        client = None
-        if options.executor == "dask":
-            client = stack.enter_context(connect(options.scheduler, options.jobs or available_cores()))
-        # From here on the folder changes: the input is known to be good.
-        if not locked:
-            _create(folder)
-            stack.enter_context(store.lock(folder))
-            if store.inspect(folder, identity, options.overwrite) is not None:
-                raise FolderError(
-                    f"{folder}: another run has just begun in it; wait for it, or choose another --out"
-                )
-        if options.overwrite:
-            store.clear(folder)
-        for message in version_warnings(content):
-            tell(message)
-        described = describe(scenario, grid, content, folder, fitted, facts, record.so_far())
-        text = resolved_text(scenario, grid, described)
-        store.begin(folder, described, text)
-        try:
-            keep_data = scenario.record.data or scenario.record.events
-            failed = _execute(folder, grid, work, workspace, options, keep_data, client, record)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                invocations = (*described.invocations[:-1], record.so_far("interrupted"))
-                manifest.write(folder, replace(described, state="interrupted", invocations=invocations))
-            raise
-        content = store.read_content(folder)
-        described = replace(
-            described,
-            cells=cells_at_end(described, content, work.stopped()),
-            failed=failed,
-            state="failed" if failed else "finished",
-        )
-        compaction.finish(folder, content, described, text, record)
-        return failed
-
-
-def _create(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FolderError(f"{folder}: cannot be created ({error.strerror}); choose another --out") from None
-
-
-def _is_complete(content: store.Content, grid: "Sequence[Cell]", work: Work) -> bool:
-    """Whether the tables hold everything, in the order of this grid, and the manifest says why."""
-    held = content.manifest
-    stops = {cell.content: cell.stopped for cell in held.cells[: len(grid)] if cell.stopped}
-    in_tables = not content.parts and held.stored[: len(grid)] == tuple(cell.content for cell in grid)
-    return in_tables and held.state == "finished" and stops == work.stopped()
-
-
-def _prepare(
-    scenario: "Scenario",
-    grid: "Sequence[Cell]",
-    workspace: Workspace,
-    tell: Callable[[str], None],
-    confirmed: bool,
-) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
-
-    Returned are what the preparation found, and the facts of each cell, by content hash.
+    Attributes
+    ----------
+    folder : Path
+    scenario : Scenario
+    grid : sequence of Cell
+        All cells of the scenario.
+    options : RunOptions
+    tell : callable
+        Called with each warning that is known before the simulations begin.
     """
-    from p2psim.scenario.fields import explicit
 
-    assessed = assess_cells(scenario, grid, workspace)
-    refuse_length(scenario, grid, assessed, confirmed)
-    for warning in warnings_of(grid, assessed):
-        tell(warning)
-    facts = {cell.content: explicit(fact.facts) for cell, fact in zip(grid, assessed, strict=True)}
-    return {cell.content: workspace.fitted(cell.scenario) for cell in grid}, facts
+    folder: Path
+    scenario: "Scenario"
+    grid: "Sequence[Cell]"
+    options: RunOptions
+    tell: Callable[[str], None]
 
+    def complete(self) -> "dict[RunKey, str]":
+        """Complete the run folder; returns what failed."""
+        from p2psim.runs import compaction
 
-def _execute(
-    folder: Path,
-    grid: "Sequence[Cell]",
-    work: Work,
-    workspace: Workspace,
-    options: RunOptions,
-    keep_data: bool,
-    client: Any,
-    record: InvocationRecorder,
-) -> "dict[RunKey, str]":
-    """Simulate, keeping each batch as it comes."""
-    failed: dict[RunKey, str] = {}
-    if not work.items:
+        folder, scenario, grid, options = self.folder, self.scenario, self.grid, self.options
+        record = InvocationRecorder(options.arguments, options.executor, options.jobs)
+        with contextlib.ExitStack() as stack:
+            before = self._inspect()
+            # A folder may appear at any moment: nothing but a lock that is held says that it is ours.
+            locked = folder.exists()
+            if locked:
+                stack.enter_context(store.lock(folder))
+                before = self._inspect()
+            content = store.read_content(folder) if before is not None and not options.overwrite else None
+            work = Work(scenario, grid, content, options.only)
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
+            if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
+                warm_up()
+            workspace = Workspace(Path(directory))
+            fitted, facts = self._prepare(workspace) if work.items else ({}, {})
+            if content is not None and not work.items and self._is_complete(content, work):
+                compaction.keep_figures(folder, content.manifest, scenario)
+                return {}
+            client = None
+            if options.executor == "dask":
+                client = stack.enter_context(connect(options.scheduler, options.jobs or available_cores()))
+            # From here on the folder changes: the input is known to be good.
+            if not locked:
+                self._create()
+                stack.enter_context(store.lock(folder))
+                if self._inspect() is not None:
+                    raise FolderError(
+                        f"{folder}: another run has just begun in it; wait for it, or choose another --out"
+                    )
+            if options.overwrite:
+                store.clear(folder)
+            for message in describing.version_warnings(content):
+                self.tell(message)
+            invocation = record.so_far()
+            described = describing.describe(scenario, grid, content, folder, fitted, facts, invocation)
+            text = describing.resolved_text(scenario, grid, described)
+            store.begin(folder, described, text)
+            try:
+                failed = self._execute(work, workspace, client, record)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    invocations = (*described.invocations[:-1], record.so_far("interrupted"))
+                    manifest.write(folder, replace(described, state="interrupted", invocations=invocations))
+                raise
+            content = store.read_content(folder)
+            described = replace(
+                described,
+                cells=describing.cells_at_end(described, content, work.stopped()),
+                failed=failed,
+                state="failed" if failed else "finished",
+            )
+            compaction.finish(folder, content, described, text, record)
+            return failed
+
+    def _inspect(self) -> manifest.Manifest | None:
+        """See whether the folder may be used; see `p2psim.runs.store.inspect`."""
+        stored = store.inspect(self.folder, self.options.overwrite)
+        if stored is not None and stored.identity != self.scenario.identity() and not self.options.overwrite:
+            # The scenario's own mistakes come first: perhaps it is another one because of them.
+            assess_cells(self.scenario, self.grid, Workspace(None))
+            changes = describing.differences(self.folder / store.SCENARIO, self.scenario)
+            details = "; ".join(filter(None, (stored.name, changes)))
+            raise FolderError(
+                f"{self.folder}: holds the results of another scenario ({details}); "
+                "choose another --out, or replace it with --overwrite"
+            )
+        return stored
+
+    def _create(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FolderError(
+                f"{self.folder}: cannot be created ({error.strerror}); choose another --out"
+            ) from None
+
+    def _is_complete(self, content: store.Content, work: Work) -> bool:
+        """Whether the tables hold everything, in the order of this grid, and the manifest says why."""
+        held, size = content.manifest, len(self.grid)
+        stops = {cell.content: cell.stopped for cell in held.cells[:size] if cell.stopped}
+        in_tables = not content.parts and held.stored[:size] == tuple(cell.content for cell in self.grid)
+        return in_tables and held.state == "finished" and stops == work.stopped()
+
+    def _prepare(self, workspace: Workspace) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+        """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
+
+        Returned are what the preparation found, and the facts of each cell, by content hash.
+        """
+        from p2psim.scenario.fields import explicit
+
+        assessed = assess_cells(self.scenario, self.grid, workspace)
+        refuse_length(self.scenario, self.grid, assessed, self.options.confirm_cells)
+        for warning in warnings_of(self.grid, assessed):
+            self.tell(warning)
+        facts = {cell.content: explicit(fact.facts) for cell, fact in zip(self.grid, assessed, strict=True)}
+        return {cell.content: workspace.fitted(cell.scenario) for cell in self.grid}, facts
+
+    def _execute(
+        self, work: Work, workspace: Workspace, client: Any, record: InvocationRecorder
+    ) -> "dict[RunKey, str]":
+        """Simulate, keeping each batch as it comes; returns what failed."""
+        failed: dict[RunKey, str] = {}
+        if not work.items:
+            return failed
+        keep_data = self.scenario.record.data or self.scenario.record.events
+        shared = frozenset(workspace.problems() if client is None else ())
+        options = BatchOptions(keep_data, shared, self.options.check_events, parts=registry.loaded())
+        if client is not None:
+            results = run_dask(client, work, options)
+        else:
+            results = run_local(work, workspace, options, 1 if self.options.only else self.options.jobs)
+        with shown(work.planned, self.options.progress) as advance, contextlib.closing(results) as stream:
+            for result in stream:
+                if result.part is not None:
+                    store.add_part(self.folder, result.part, workspace.arrays if keep_data else None)
+                failed.update(result.failed)
+                work.take_in(result)
+                record.take_in(result.worker, result.done, result.used)
+                advance(result.done, len(result.failed), result.worker, work.planned)
+                if result.stopped is not None:
+                    raise result.stopped
         return failed
-    more = work.more if work.is_sequential else None
-    shared = frozenset(workspace.problems() if client is None else ())
-    batch_options = BatchOptions(keep_data, shared, options.check_events, parts=registry.loaded())
-    if client is not None:
-        results = run_dask(client, grid, work.items, batch_options, uuid.uuid4().hex, more)
-    else:
-        jobs = 1 if options.only else options.jobs
-        results = run_local(grid, work.items, workspace, batch_options, jobs, more)
-    with shown(work.planned, options.progress) as advance, contextlib.closing(results) as stream:
-        for result in stream:
-            if result.part is not None:
-                store.add_part(folder, result.part, workspace.arrays if keep_data else None)
-            failed.update(result.failed)
-            work.take_in(result)
-            record.take_in(result.worker, result.done, result.used)
-            advance(result.done, len(result.failed), result.worker, work.planned)
-            if result.stopped is not None:
-                raise result.stopped
-    return failed

@@ -48,29 +48,15 @@ _PART_NAME = re.compile(r"[0-9a-f]{16}-\d+(-\d+)?")
 _BEFORE_MANIFEST = {LOCK, f".{manifest.NAME}.aside"}
 
 
-class OtherScenarioError(FolderError):
-    """A run folder holds the results of another scenario; says which keys differ, as far as that is known."""
-
-    def __init__(self, folder: Path, name: str, differences: str = ""):
-        details = "; ".join(filter(None, (name, differences)))
-        super().__init__(
-            f"{folder}: holds the results of another scenario ({details}); "
-            "choose another --out, or replace it with --overwrite"
-        )
-        self.name = name
-
-
-def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | None:
+def inspect(folder: Path, overwrite: bool = False) -> Manifest | None:
     """See whether a folder may be used; changes nothing.
 
     Parameters
     ----------
     folder : Path
         Where results are to go.
-    identity : str
-        Of the scenario.
     overwrite : bool
-        Whether the results of another scenario may be replaced.
+        Whether the results that it holds may be of an earlier format, since they will be replaced.
 
     Returns
     -------
@@ -80,7 +66,7 @@ def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | 
     Raises
     ------
     FolderError
-        If it is not a folder, or foreign, or damaged, or of another scenario.
+        If it is not a folder, or foreign, or damaged.
     """
     place = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
     if not place.exists():
@@ -101,8 +87,6 @@ def inspect(folder: Path, identity: str, overwrite: bool = False) -> Manifest | 
     stored = manifest.read(folder)
     if not overwrite:
         manifest.check_format(folder, stored)
-    if stored.identity != identity and not overwrite:
-        raise OtherScenarioError(folder, stored.name)
     return stored
 
 
@@ -202,22 +186,18 @@ class Content:
         As it stands.
     parts : tuple of StoredPart
         Batches that are not in the tables yet.
-    earlier : StoredTables or None
-        The tables, if there are any.
+    earlier : StoredTables
+        The tables, of the simulations that the manifest lists.
     """
 
     manifest: Manifest
     parts: tuple[StoredPart, ...]
-    earlier: "StoredTables | None"
+    earlier: "StoredTables"
 
     def sources(self) -> "dict[RunKey, StoredPart | StoredTables]":
         """Where the rows of each finished simulation are."""
-        sources: dict[RunKey, StoredPart | StoredTables] = {
-            key: part for part in self.parts for key in part.runs
-        }
-        if self.earlier is not None:
-            sources |= dict.fromkeys(self.manifest.runs, self.earlier)
-        return sources
+        in_parts = {key: part for part in self.parts for key in part.runs}
+        return {**in_parts, **dict.fromkeys(self.manifest.runs, self.earlier)}
 
     def entries(self) -> dict[RunKey, RunEntry]:
         """How each finished simulation ended."""
@@ -264,7 +244,7 @@ def read_content(folder: Path) -> Content:
             raise FolderError(
                 f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
             )
-    return Content(stored, parts, StoredTables(folder, stored.stored) if stored.runs else None)
+    return Content(stored, parts, StoredTables(folder, stored.stored))
 
 
 def _whole_archive(path: Path) -> bool:
@@ -300,7 +280,7 @@ def add_part(
     arrays : callable, optional
         Gives the prepared data of a problem that is not in the part; without it no data is kept.
     """
-    for problem in part.problems:
+    for problem in {run["problem"] for run in part.runs.values()}:
         path = folder / PARTS / DATA / f"{problem}.npz"
         if arrays is None or path.exists():
             continue
@@ -309,7 +289,7 @@ def add_part(
                 stream.write(part.data[problem])
             else:
                 write_archive(stream, sorted(arrays(problem).items()))
-    cell, replica = part.runs[0]
+    cell, replica = next(iter(part.runs))
     name = f"{cell[:16]}-{replica}"
     names = chain([name], (f"{name}-{again}" for again in count(1)))
     path = next(path for path in map((folder / PARTS).joinpath, names) if not path.exists())

@@ -41,10 +41,8 @@ def summary_of(last: pd.Series[float], ledger: pd.DataFrame, notes: Sequence[Seq
     spread = groups.quantile(levels).fillna(groups.quantile(levels, interpolation="lower")).unstack()
     spread = spread.reindex(columns=levels)  # where nothing was recorded there are no columns
     spread.columns = pd.Index(["q25", "median", "q75"])
-    table = spread.reset_index()
-    counts = last.groupby(keys, observed=True, sort=True).size().reset_index(name="replicas")
-    table = table.merge(counts, on=keys)[[*keys, "replicas", "q25", "median", "q75"]]
-    table = table.merge(pd.DataFrame(_privacy(ledger, notes)), on="cell", how="left")
+    spread.insert(0, "replicas", groups.size())
+    table = spread.reset_index().merge(pd.DataFrame(_privacy(ledger, notes)), on="cell", how="left")
     open_models = ~table["model"].isin(PRIVATE_MODELS) | table["metric"].str.startswith(OF_NO_RELEASE)
     table.loc[open_models, ["epsilon spent", "budget"]] = np.inf
     table.loc[open_models, "flags"] = "not_private"
@@ -153,12 +151,9 @@ def first_reached(rows: pd.DataFrame, axis: str, target: float, rising: bool) ->
     value = table["value"].to_numpy(dtype=float)
     # An undefined value reaches nothing.
     table["reached"] = value >= target if rising else value <= target
-    reached = []
-    for _, run in table.groupby(_RUN, sort=True):
-        there = run[run["reached"]]
-        reached.append(there.iloc[0] if len(there) else run.iloc[-1])
-    out = pd.DataFrame(reached)[[*_RUN, axis, "reached"]].reset_index(drop=True)
-    return out.astype({"reached": bool, "cell": rows["cell"].dtype, "replica": rows["replica"].dtype})
+    first, last = table[table["reached"]].drop_duplicates(_RUN), table.drop_duplicates(_RUN, keep="last")
+    ends = pd.concat([first, last]).drop_duplicates(_RUN).sort_values(_RUN, ignore_index=True)
+    return ends[[*_RUN, axis, "reached"]]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from p2psim.core.events import FORMAT_VERSION
-from p2psim.runs.parts import RunKey, StoredPart
+from p2psim.runs.batches import cut
+from p2psim.runs.parts import RunKey, StoredPart, coded
 from p2psim.simulation.outcome import KEY
 from p2psim.simulation.workspace import RunArrays
 
@@ -128,30 +129,15 @@ def pieces(
         return _conformed(source.table(name, group), body, dictionaries)
 
     opened = {most: lru_cache(most)(conformed) for most in {run.source.most_open for run, _ in held}}
-    for several in _neighbours(held):
+    # Neighbours with the same source: as many as fill a row group.
+    alike = groupby(held, lambda piece: (id(piece[0].source), piece[1][0]))
+    for several in chain.from_iterable(cut(each, lambda piece: piece[1][2], ROW_GROUP) for _, each in alike):
         source = several[0][0].source
         groups, starts, counts = np.array([place for _, place in several], np.int64).T
         rows = _gathered(opened[source.most_open](source, int(groups[0])), starts, counts)
         numbers = [[run.cell for run, _ in several], [run.replica for run, _ in several]]
         ids = [pa.array(np.repeat(np.array(column, np.int32), counts)) for column in numbers]
         yield pa.table([*ids, *rows.columns], ["cell", "replica", *body.names])
-
-
-def _neighbours(held: Sequence[Held]) -> Iterator[list[Held]]:
-    """Simulations that follow each other and have the same source: as many as fill a row group, at least one."""
-    several: list[Held] = []
-    rows = 0
-    for run, place in held:
-        if several and (
-            run.source is not several[0][0].source
-            or place[0] != several[0][1][0]
-            or rows + place[2] > ROW_GROUP
-        ):
-            yield several
-            several, rows = [], 0
-        several.append((run, place))
-        rows += place[2]
-    yield several
 
 
 def _gathered(table: pa.Table, starts: np.ndarray, counts: np.ndarray) -> pa.Table:
@@ -273,16 +259,14 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
             write_page_checksum=True,
         ) as writer,
     ):
-        packed = None
+        packed = packing.submit(lambda: None)
         for group in groups(pieces(name, held, body, dictionaries)):
             rows = group.combine_chunks()
             arrays = [*(column.take(rows["cell"]) for column in columns.values()), *rows.columns]
-            if packed is not None:
-                packed.result()
+            packed.result()
             table = pa.Table.from_arrays(arrays, schema=schema)
             packed = packing.submit(writer.write_table, table, row_group_size=ROW_GROUP)
-        if packed is not None:
-            packed.result()
+        packed.result()
     return True
 
 
@@ -323,9 +307,7 @@ def _swept_columns(swept: dict[str, list[Any]]) -> dict[str, pa.Array]:
         if kinds <= {bool} or kinds <= {int, float}:
             columns[key] = pa.array(np.array(values))
             continue
-        texts = pa.array([None if value is None else _text(value) for value in values], pa.string())
-        known = pa.array(sorted(set(texts.drop_null().to_pylist())), pa.string())
-        columns[key] = pa.DictionaryArray.from_arrays(pc.index_in(texts, known), known)
+        columns[key] = coded([value if value is None else _text(value) for value in values])
     return columns
 
 

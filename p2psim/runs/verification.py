@@ -20,6 +20,7 @@ from p2psim.data.prepare import public_bounds
 from p2psim.network.channels.channel import Channel
 from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.verify import verify
+from p2psim.network.verify_order import Ordering
 from p2psim.network.verify_rules import Resending
 from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import PreparedCell
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
         }
         try:
             # What cannot have happened cannot be replayed.
-            _check_stream(scenario, prepared, stream)
+            prepared.setup.checker().check(stream)
             if fault := "; ".join(faults(scenario, replica, prepared, stream, noise, rows)):
                 raise SimulationError(fault)
             differences = verify_replica(
@@ -183,12 +183,12 @@ def _by_run(table: pd.DataFrame | None) -> dict[tuple[int, int], pd.DataFrame]:
 
 def _stream(rows: pd.DataFrame) -> np.ndarray:
     """Events as the engine made them."""
+    import pandas as pd
+
     words = {"kind": KINDS, "outcome": OUTCOMES}
-    codes = {column: {word: code for code, word in enumerate(words[column])} for column in words}
     stream = np.zeros(len(rows), EVENT)
     for name in COLUMNS:
-        column = rows[name]
-        stream[name] = column.astype(object).map(codes[name]) if name in codes else column
+        stream[name] = pd.Categorical(rows[name], words[name]).codes if name in words else rows[name]
     return stream
 
 
@@ -213,21 +213,6 @@ def _prepared_data(result: Result, scenario: Scenario, run: tuple[int, int]) -> 
     groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
     bounds = public_bounds(scenario.data, arrays["y"])
     return PreparedData("", arrays, tuple(arrays["labels"].tolist()), groups, *bounds, {}, ())
-
-
-def _check_stream(scenario: Scenario, cell: PreparedCell, stream: np.ndarray) -> None:
-    """Raise `SimulationError` if a stream breaks an invariant of its scenario."""
-    network = cell.setup.network
-    verify(
-        [stream],
-        network.links,
-        cell.setup.plan.limits,
-        goes_on=network.goes_on,
-        by_edge=network.exchange.by_edge,
-        resending=scenario.network.channel.resending,
-        end=np.inf if cell.setup.time is None else cell.setup.time,
-        polled=network.exchange.polled,
-    )
 
 
 #: Where a sweep changes the channel: anything may be sent again any number of times.
@@ -259,7 +244,8 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     missing = tree["network"]["exchange"]["kind"] not in parts("exchange")
     for by_edge in (False, True) if missing else ("edge" in mode,):
         try:
-            verify([stream], links, by_edge=by_edge, resending=resending)
+            known = Ordering(own_exchange=missing)
+            verify([stream], links, by_edge=by_edge, resending=resending, order=known)
             return ""
         except SimulationError as error:
             broken.append(str(error))

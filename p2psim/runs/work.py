@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ import numpy as np
 
 from p2psim.core.intervals import Interval, mean_interval
 from p2psim.runs.batches import BatchResult, Item
-from p2psim.scenario.record import Sequential, Until
+from p2psim.scenario.record import Sequential, Until, most
 
 if TYPE_CHECKING:
     from p2psim.runs.parts import RunKey
@@ -43,6 +43,9 @@ class Work:
 
     Attributes
     ----------
+    grid : sequence of Cell
+    rule : Sequential or None
+        By which results decide what comes next; None where the number of replicas is given.
     items : list of (position, replica)
         The first round.
     planned : int
@@ -54,41 +57,37 @@ class Work:
     def __init__(
         self, scenario: Scenario, grid: Sequence[Cell], content: Content | None, only: Item | None = None
     ):
-        self._grid = grid
         from p2psim.runs.compaction import values_of_content
 
+        self.grid = grid
         self.planned = 0
-        self._done = set(content.sources()) if content is not None else set()
-        rule = scenario.replicas
-        self._rule = rule if isinstance(rule, Sequential) and only is None else None
         self.verdicts: dict[str, Verdict] = {}
         self._values = defaultdict[str, dict[int, float]](dict)
         self._failed = defaultdict[str, set[int]](set)
-        if self._rule is not None:
-            until = self._rule.until
-            held = values_of_content(content, until.metric, until.model) if content is not None else {}
-            self._take_in_values(self._done, held)
+        rule = scenario.replicas
+        self.rule = rule if isinstance(rule, Sequential) and only is None else None
+        if self.rule is not None:
+            if content is not None:
+                self._take_in_values(values_of_content(content, self.rule.until))
             self.items = self.more()
         else:
-            replicas = range(rule) if isinstance(rule, int) else range(0)
-            wanted = [only] if only is not None else [(cell.index, r) for r in replicas for cell in grid]
-            self.items = [item for item in wanted if (grid[item[0]].content, item[1]) not in self._done]
+            wanted = (
+                [only] if only is not None else [(cell.index, r) for r in range(most(rule)) for cell in grid]
+            )
+            done = content.sources() if content is not None else {}
+            self.items = [item for item in wanted if (grid[item[0]].content, item[1]) not in done]
             self.planned = len(self.items)
-
-    @property
-    def is_sequential(self) -> bool:
-        """Whether results decide what comes next."""
-        return self._rule is not None
 
     def more(self) -> list[Item]:
         """The next round: replica by replica, the cells of one together, to share its events."""
-        assert self._rule is not None
+        if self.rule is None:
+            return []
         wanted = []
-        for cell in self._grid:
+        for cell in self.grid:
             verdict = self.verdicts.get(cell.content)
             if verdict is None or not verdict.why:
                 values, failed = self._values[cell.content], self._failed[cell.content]
-                verdict = self.verdicts[cell.content] = judge(self._rule, values, failed)
+                verdict = self.verdicts[cell.content] = judge(self.rule, values, failed)
             if not verdict.why:
                 missing = set(range(verdict.replicas)) - values.keys() - failed
                 wanted += [(replica, cell.index) for replica in missing]
@@ -99,23 +98,20 @@ class Work:
         """Learn what a batch gave."""
         from p2psim.runs.compaction import values_of_part
 
-        if self._rule is None:
-            return
-        if result.part is not None:
-            until = self._rule.until
-            self._take_in_values(result.part.runs, values_of_part(result.part, until.metric, until.model))
+        if self.rule is not None and result.part is not None:
+            self._take_in_values(values_of_part(result.part, self.rule.until))
         for cell, replica in result.failed:
             self._failed[cell].add(replica)
 
-    def _take_in_values(self, runs: Iterable[RunKey], values: Mapping[RunKey, float]) -> None:
-        for cell, replica in runs:
-            self._values[cell][replica] = values.get((cell, replica), math.nan)
+    def _take_in_values(self, values: Mapping[RunKey, float]) -> None:
+        for (cell, replica), value in values.items():
+            self._values[cell][replica] = value
 
     def stopped(self) -> dict[str, dict[str, Any]]:
         """Why each cell stopped, for the manifest; nothing where the number of replicas was given."""
-        if self._rule is None:
+        if self.rule is None:
             return {}
-        error = 1 - self._rule.until.confidence
+        error = 1 - self.rule.until.confidence
         reasons = {}
         for content, verdict in self.verdicts.items():
             reasons[content] = {"why": verdict.why, "replicas": verdict.replicas, "look": verdict.look}
@@ -235,16 +231,7 @@ def judge(rule: Sequential, values: Mapping[int, float], failed: Set[int] = froz
         if not known.size:
             return Verdict(number, "failed", look)
         interval = interval_of(rule.until, known, look)
-        if is_narrow(rule.until, interval):
+        scale = abs(interval.estimate) if rule.until.relative else 1.0
+        if interval.known and interval.high - interval.low <= rule.until.width * scale:
             return Verdict(number, "reached", look, interval)
-        if number == rule.most:
-            break
     return Verdict(rule.most, "most", len(schedule), interval)
-
-
-def is_narrow(until: Until, interval: Interval) -> bool:
-    """Whether an interval is as narrow as it shall be."""
-    if not interval.known:
-        return False
-    scale = abs(interval.estimate) if until.relative else 1.0
-    return interval.high - interval.low <= until.width * scale

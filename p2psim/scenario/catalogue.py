@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2psim.core.distributions import Distribution
+from p2psim.core.faults import Schema, Schemas, kind_of
 from p2psim.core.figures import FIGURES
 from p2psim.core.registry import parts as registered
-from p2psim.scenario.faults import Schema, Schemas, kind_of
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.rules import all_meanings
 
@@ -57,10 +57,12 @@ def catalogue() -> list[CatalogueEntry]:
     """Return everything that can be named, in the order of the models, with meanings in plain text."""
     schemas, entries = Schemas(Scenario), list[CatalogueEntry]()
     sections = parts(schemas)
-    of_choices = {
-        choice: meaning for part in sections for choice, meaning in meanings_of_choices(part).items()
-    }
+    of_others: dict[tuple[str, str], str] = {}
     for part in sections:
+        of_others = meanings_of_choices(part) | of_others
+    for part in sections:
+        # Its own explanation first: a part of the user's may explain a choice of the same name otherwise.
+        of_choices = of_others | meanings_of_choices(part)
         if part.kind:
             entries.append(CatalogueEntry(part.key, part.kind, part.meaning))
         for key, schema in schemas.fields(part.schema).items():
@@ -106,22 +108,21 @@ def _folded(text: str) -> str:
     return text.lower().replace("_", "-")
 
 
-def parts(schemas: Schemas) -> list[SectionInfo]:
-    """Return every mapping of the language: the scenario itself, its sections, and the parts inside them."""
+def parts(schemas: Schemas, key: str = "", schema: Schema | None = None) -> list[SectionInfo]:
+    """Return every mapping of the language: the scenario itself, its sections, and the parts inside them.
+
+    With a key and its schema, those inside of that.
+    """
     collected: list[SectionInfo] = []
-    _collect(schemas, "", schemas.root, collected)
-    return collected
-
-
-def _collect(schemas: Schemas, key: str, schema: Schema, collected: list[SectionInfo]) -> None:
-    for leaf in schemas.leaves(schema):
+    for leaf in schemas.leaves(schemas.root if schema is None else schema):
         if leaf["type"] != "model" or leaf["cls"] is Distribution:
             continue  # a distribution stands in many places, and is explained once
         text = leaf["cls"].__doc__ or ""
         meaning = " ".join(text.strip().split("\n\n")[0].split())
         collected.append(SectionInfo(key, kind_of(schemas, leaf), meaning, leaf))
         for name, field in schemas.fields(leaf).items():
-            _collect(schemas, f"{key}.{name}".lstrip("."), field, collected)
+            collected += parts(schemas, f"{key}.{name}".lstrip("."), field)
+    return collected
 
 
 def _choices(schemas: Schemas, schema: Schema) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -16,10 +17,10 @@ from typing import Any, Generic
 from pydantic import BaseModel
 
 from p2psim.core.errors import InputError
+from p2psim.core.faults import ordered
+from p2psim.core.nodes import Node, at, place_of, plain
 from p2psim.core.options import INT64
-from p2psim.scenario.faults import ordered
 from p2psim.scenario.fields import AnyScenario, ScenarioFields, validated
-from p2psim.scenario.nodes import Node, at, place_of, plain
 from p2psim.scenario.sweep import combinations, read_sweep, steps_of, swept_keys, too_many, with_value
 
 #: Written in front of what is hashed; changes only when the meaning of a scenario does.
@@ -48,8 +49,9 @@ class GridCell(Generic[AnyScenario]):
     content: str
 
 
-#: The grid that was made last: whoever reads a scenario checks its cells, and then runs the same ones.
-_latest: tuple[ScenarioFields, list[Any]] | None = None
+#: The grid that was made last, by the id of its scenario: whoever reads a scenario checks its cells, and then runs the
+#: same ones. It is forgotten when the scenario is.
+_latest: dict[int, list[Any]] = {}
 
 
 def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCell[AnyScenario]]:
@@ -73,7 +75,6 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     """
     from p2psim.scenario.rules import check_consistency
 
-    global _latest
     node = scenario.nodes()
     axes, faults = read_sweep(node.child("sweep"))
     excess = too_many(axes, place_of(node, ("sweep",), key=True))
@@ -81,14 +82,14 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         faults.append(excess)
     if faults:
         raise InputError(*ordered(faults))
-    if _latest is not None and _latest[0] is scenario:
-        return list(_latest[1])
+    if id(scenario) in _latest:
+        return list(_latest[id(scenario)])
     base = node.without("sweep", "figure")
-    combined: list[tuple[dict[str, int], AnyScenario, str]] = []
+    valid: list[tuple[AnyScenario, str]] = []
     numbers: dict[str, int] = {}
     for index, combination in enumerate(combinations(axes)):
         node = base
-        for key, (_, value) in combination.items():
+        for key, value in combination.items():
             node = with_value(node, key, value)
         try:
             cell = validated(type(scenario), node)
@@ -98,18 +99,20 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         faults += map(cell.locate, check_consistency(cell))
         hashed = _content_of_cell(cell, combination)
         if hashed in numbers:
-            place = next((value.place for _, value in reversed(combination.values())), base.place)
+            place = next((value.place for value in reversed(combination.values())), base.place)
             faults.append(at(place, "sweep", f"cell {index} is the same as cell {numbers[hashed]}"))
         numbers.setdefault(hashed, index)
-        combined.append(({key: position for key, (position, _) in combination.items()}, cell, hashed))
+        valid.append((cell, hashed))
     if faults:
         raise InputError(*ordered(faults))
-    columns = _columns(combined)
+    columns = {key: _column([value_at(cell, steps_of(key)) for cell, _ in valid]) for key in swept_keys(axes)}
     grid = [
-        GridCell(index, {key: columns[key][position] for key, position in positions.items()}, cell, hashed)
-        for index, (positions, cell, hashed) in enumerate(combined)
+        GridCell(index, {key: column[index] for key, column in columns.items()}, cell, hashed)
+        for index, (cell, hashed) in enumerate(valid)
     ]
-    _latest = scenario, grid
+    _latest.clear()
+    _latest[id(scenario)] = grid
+    weakref.finalize(scenario, _latest.pop, id(scenario), None)
     return list(grid)
 
 
@@ -130,7 +133,7 @@ def identity(scenario: ScenarioFields) -> str:
     """
     tree = _tree_without(scenario, "replicas", "figure")
     axes, _ = read_sweep(scenario.nodes().child("sweep"))
-    tree["sweep"] = [list(axis.keys) for axis in axes]
+    tree["sweep"] = [swept_keys([axis]) for axis in axes]
     for key in swept_keys(axes):
         _remove(tree, steps_of(key))
     return _hash(tree)
@@ -165,20 +168,12 @@ def display(value: Any, also: Collection[str] = ()) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _columns(combined: Sequence[tuple[dict[str, int], AnyScenario, str]]) -> dict[str, dict[int, object]]:
-    """Write the values of each swept key so that a table's column can hold them: all numbers, or all text."""
-    values: dict[str, dict[int, object]] = {}
-    for positions, scenario, _ in combined:
-        for key, position in positions.items():
-            column = values.setdefault(key, {})
-            if position not in column:
-                column[position] = value_at(scenario, steps_of(key))
-    for column in values.values():
-        kinds = {type(value) for value in column.values()}
-        too_large = any(isinstance(value, int) and abs(value) > INT64 for value in column.values())
-        if too_large or not (kinds <= {int, float} or kinds == {bool}):
-            column.update({position: display(value) for position, value in column.items()})
-    return values
+def _column(values: list[object]) -> Sequence[object]:
+    """Write the values of a swept key so that a table's column can hold them: all numbers, or all text."""
+    kinds = set(map(type, values))
+    too_large = any(isinstance(value, int) and abs(value) > INT64 for value in values)
+    fits = not too_large and (kinds <= {int, float} or kinds == {bool})
+    return values if fits else list(map(display, values))
 
 
 def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
@@ -192,11 +187,11 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
     return value
 
 
-def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, tuple[int, Node]]) -> str:
+def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, Node]) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
     beside = {
         key: plain(value)
-        for key, (_, value) in combination.items()
+        for key, value in combination.items()
         if key == "network.engine" or steps_of(key)[0] == "record"
     }
     return _hash([content(scenario), beside]) if beside else content(scenario)
@@ -230,16 +225,13 @@ def labels_of(grid: Sequence[GridCell[Any]]) -> Labels:
             text, value = cell.swept[key], value_at(cell.scenario, steps_of(key))
             if isinstance(text, str) and isinstance(value, BaseModel):
                 parts[text] = value
-        written = {text: display(part, _telling(part, list(parts.values()))) for text, part in parts.items()}
-        changed = {text: label for text, label in written.items() if label != text}
-        if changed:
-            labels[key] = changed
-    return labels
+        written = {text: display(part, _telling(part, parts.values())) for text, part in parts.items()}
+        labels[key] = {text: label for text, label in written.items() if label != text}
+    return {key: changed for key, changed in labels.items() if changed}
 
 
-def _telling(part: BaseModel, parts: Sequence[BaseModel]) -> list[str]:
-    """Keys in which parts of the same class differ, and of which this one says something."""
+def _telling(part: BaseModel, parts: Collection[BaseModel]) -> list[str]:
+    """Keys in which parts of the same class differ, and of which this part says something."""
     alike = [other for other in parts if type(other) is type(part)]
-    keys = [key for key in type(part).model_fields if key != "kind"]
-    stated = [key for key in keys if getattr(part, key) is not None]
-    return [key for key in stated if any(getattr(other, key) != getattr(part, key) for other in alike)]
+    stated = {key: entry for key, entry in part if key != "kind" and entry is not None}
+    return [key for key, entry in stated.items() if any(getattr(other, key) != entry for other in alike)]

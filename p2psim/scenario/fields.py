@@ -15,6 +15,8 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError
 
 from p2psim.core.errors import Fault, InputError
+from p2psim.core.faults import faults_of, make_whole
+from p2psim.core.nodes import Node, Place, at, place_of, placed, plain
 from p2psim.core.options import OneOf, Options, Whole
 from p2psim.core.randomness import PURPOSES
 from p2psim.core.registry import failures, load_installed
@@ -24,9 +26,7 @@ from p2psim.network.section import NetworkSection
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.scenario import yaml
-from p2psim.scenario.faults import faults_of, make_whole
 from p2psim.scenario.figure import Figures
-from p2psim.scenario.nodes import Node, Place, at, place_of, placed, plain
 from p2psim.scenario.notices import PATTERN, checked_name
 from p2psim.scenario.record import RecordSection, Replicas
 from p2psim.scenario.sweep import split_key

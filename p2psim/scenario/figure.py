@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from p2psim.core.errors import Fault
+from p2psim.core.faults import unknown
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN
 from p2psim.core.figures import FIGURES, having
 from p2psim.core.options import AS_LIST, AS_TUPLE, BY_NAME, Fraction, Index, Options
 from p2psim.core.registry import NameOf
-from p2psim.scenario.faults import unknown
 from p2psim.scenario.record import RecordSection
 
 

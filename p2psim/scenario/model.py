@@ -10,14 +10,15 @@ from typing import Any, TypeAlias, get_args
 from pydantic import BaseModel
 
 from p2psim.core.errors import Fault, InputError
+from p2psim.core.faults import ordered, path_of, show
 from p2psim.core.interrupts import interrupted_afterwards
+from p2psim.core.nodes import Node, Place, find, place_of, placed, plain, put
+from p2psim.core.options import Checked
 from p2psim.core.registry import AnyOf, on_change
 from p2psim.scenario import yaml
 from p2psim.scenario.cells import GridCell, cells, identity, value_at
-from p2psim.scenario.faults import ordered, path_of, show
 from p2psim.scenario.fields import ScenarioFields, explicit, validated
 from p2psim.scenario.figure import figure_faults
-from p2psim.scenario.nodes import Node, Place, find, place_of, placed, plain, put
 from p2psim.scenario.partly import further_faults
 from p2psim.scenario.sweep import (
     METHODS,
@@ -31,11 +32,12 @@ from p2psim.scenario.sweep import (
 )
 
 
-class _Composed(type(BaseModel)):  # type: ignore[misc]
+class _Composed(Checked):
     """Makes ``Scenario(...)`` check and complete what it is given, as reading a file does."""
 
-    def __call__(cls, **keys: Any) -> Any:
-        return cls.from_dict(keys)
+    def __call__(self, **keys: Any) -> Any:
+        """Read the keys."""
+        return self.from_dict(keys)  # type: ignore[attr-defined]
 
 
 class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
@@ -253,8 +255,7 @@ def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
             continue
         place = Place(f"--set {key}")
         try:
-            entry = placed(plain(yaml.read(value, place.path)), place)
-            node = _with_override(node, key, entry)
+            node = _with_override(node, key, placed(plain(yaml.read(value, place.path)), place))
         except InputError as error:
             faults += [Fault(fault.message, key, place.path) for fault in error.faults]
     return node, faults

@@ -101,21 +101,17 @@ def _label(cells: Collection[int], swept: Sequence[Mapping[str, Any]]) -> str:
 
 def _values(numbers: Sequence[int], swept: Sequence[Mapping[str, Any]]) -> str:
     """The values that set these cells apart where some do; otherwise those of one cell after the other."""
-    values_of = {key: _distinct(swept[number][key] for number in numbers) for key in swept[numbers[0]]}
+    values_of = {key: dict.fromkeys(swept[number][key] for number in numbers) for key in swept[numbers[0]]}
     telling = {
         key: values
         for key, values in values_of.items()
-        if len(values) < len(_distinct(cell.get(key) for cell in swept))
+        if len(values) < len({cell.get(key) for cell in swept})
     }
     alike = [i for i, cell in enumerate(swept) if all(cell.get(key) in telling[key] for key in telling)]
     if alike == list(numbers):
         return " and ".join(f"{key} = {_some(map(show, values))}" for key, values in telling.items())
     each = (", ".join(f"{key} = {show(value)}" for key, value in swept[number].items()) for number in numbers)
     return _some(each, "; ")
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(values))
 
 
 def _some(texts: Iterable[str], between: str = ", ") -> str:
@@ -156,6 +152,15 @@ class Compared:
     recorded: np.ndarray
     again: np.ndarray
     scale: np.ndarray | float
+
+    @classmethod
+    def of(
+        cls, recorded: np.ndarray, again: np.ndarray, least: float = float(np.finfo(float).tiny)
+    ) -> Compared:
+        """Relative to the largest number on either side, and to ``least`` where all are smaller."""
+        return cls(
+            recorded, again, max(least, *(np.abs(side).max(initial=0.0) for side in (recorded, again)))
+        )
 
     @property
     def difference(self) -> float:

@@ -14,11 +14,11 @@ from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from p2psim.core.errors import Fault, InputError, MissingSourceError
+from p2psim.core.nodes import Node
 from p2psim.core.options import Options
 from p2psim.core.registry import AnyOf
 from p2psim.scenario.fields import ScenarioFields, attempted, is_whole, located, with_metrics
 from p2psim.scenario.figure import figure_faults
-from p2psim.scenario.nodes import Node
 from p2psim.scenario.sweep import Axis, steps_of, swept_keys, with_value
 
 #: The first part of keys of what the data depends on.
@@ -66,28 +66,21 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
     entries = {"kind": tree} if isinstance(tree, str) else tree if isinstance(tree, Mapping) else {}
     try:
         return model.model_validate(entries, context=context)
-    except ValidationError as error:
-        wrong = {str(detail["loc"][0]) for detail in error.errors(include_url=False) if detail["loc"]}
-    right = None
-    while right is None:
-        fields: dict[str, Any] = {
-            name: (field.annotation, field) for name, field in model.model_fields.items() if name not in wrong
-        }
+    except ValidationError:
+        right: dict[str, Any] = {}
+    wrong = []
+    for name, field in model.model_fields.items():
+        definition: dict[str, Any] = {name: (field.annotation, field)}
+        alone = create_model("Alone", __base__=Options, **definition)
+        entry = {name: entries[name]} if name in entries else {}
         try:
-            right = create_model("Right", __base__=Options, **fields).model_validate(
-                {name: entry for name, entry in entries.items() if name in fields}, context=context
-            )
-        except ValidationError as error:
-            # What failed first was a rule of the whole model, which hid these.
-            wrong |= {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
-    part = model.model_construct(
-        entries.keys() & fields.keys(), **{name: getattr(right, name) for name in fields}
-    )
-    for name in wrong & model.model_fields.keys():
-        kind = _chosen(model.model_fields[name], entries.get(name))
-        if kind is None:
-            vars(part).pop(name, None)
-        else:
+            right[name] = getattr(alone.model_validate(entry, context=context), name)
+        except ValidationError:
+            wrong.append(name)
+    part = model.model_construct(entries.keys() & right.keys(), **right)
+    for name in wrong:
+        vars(part).pop(name, None)
+        if (kind := _chosen(model.model_fields[name], entries.get(name))) is not None:
             vars(part)[name] = well_formed(kind, entries[name], context)
     return part
 
@@ -117,7 +110,7 @@ def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
     data: Any = getattr(partly, "data", None)
     topology: Any = getattr(getattr(partly, "network", None), "topology", None)
     known = bool(topology) and is_whole(topology)
-    is_file = known and hasattr(topology, "path")
+    is_file = known and topology.is_file
 
     def read_records() -> None:
         agents, names = None, None
@@ -131,7 +124,7 @@ def faults_of_files(partly: ScenarioFields) -> Iterator[Fault]:
 
     def read_graph() -> None:
         # Whether nodes are called as owners are is another question.
-        draw_links(topology.model_copy(update={"nodes": "order"}), TopologyInputs())
+        draw_links(topology.by_order(), TopologyInputs())
 
     holds_files = data and is_whole(data) and not data.source.generated
     for attempt in [read_graph] * is_file + [read_records] * bool(holds_files):

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import repeat
 from typing import Any
 
 from p2psim.core.agent_names import AgentNames
 from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError
+from p2psim.core.faults import unknown
 from p2psim.core.figures import meanings
 from p2psim.core.options import per_agent
 from p2psim.core.registry import load_installed
@@ -21,8 +21,7 @@ from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.network.section import scope_message
-from p2psim.scenario.faults import unknown
+from p2psim.network.section import RateTable, scope_message
 from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING
@@ -203,25 +202,19 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
     # What the nodes of a file are called, where agents do not have their names yet.
     nodes = None
     if names is None and scenario.data.source.generated:
-        ordered = scenario.network.topology.model_copy(update={"nodes": "order"})
-        nodes = ordered.size_and_names()[1]
-    by_nodes = repeat(None) if nodes is None else _checks(scenario, nodes)
-    for check, check_by_nodes in zip(_checks(scenario, labels), by_nodes, strict=False):
+        nodes = scenario.network.topology.by_order().size_and_names()[1]
+    for check in _checks(scenario):
         try:
-            check()
+            check(labels)
         except MissingSourceError:
             pass  # said where the file is needed, too
         except MeaningError as error:
-            is_cured = check_by_nodes is not None and _passes(check_by_nodes)
-            cure = "; network.topology.nodes: order gives agents the names of the file's nodes" * is_cured
+            cure = ""
+            with suppress(InputError):
+                if nodes is not None:
+                    check(nodes)
+                    cure = "; network.topology.nodes: order gives agents the names of the file's nodes"
             yield from (replace(fault, message=fault.message + cure) for fault in error.faults)
-
-
-def _passes(check: Callable[[], Any]) -> bool:
-    with suppress(InputError):
-        check()
-        return True
-    return False
 
 
 def _numbers(scenario: ScenarioFields) -> Iterator[tuple[str, int]]:
@@ -251,8 +244,8 @@ def _agent_names(scenario: ScenarioFields, number: int, names: Sequence[str] | N
     return [str(i) for i in range(number)] if number <= _MOST_LABELS else None
 
 
-def _checks(scenario: ScenarioFields, labels: Sequence[str]) -> Iterator[Callable[[], Any]]:
-    """What names agents, each to be checked by itself."""
+def _checks(scenario: ScenarioFields) -> Iterator[Callable[[Sequence[str]], Any]]:
+    """What names agents: each raises an error where it means none of those labels."""
     network, groups = scenario.network, scenario.data.groups
     of_group = groups.names if groups is not None and not groups.merge else []
     availability, points = network.availability, getattr(scenario.data.source, "points", None)
@@ -263,17 +256,21 @@ def _checks(scenario: ScenarioFields, labels: Sequence[str]) -> Iterator[Callabl
     if scenario.privacy.mechanism.is_private:
         values["privacy.epsilon"] = scenario.privacy.epsilon
     if network.clock is not None:
-        values["network.clock.rate"] = network.clock.rate
+        rate = network.clock.rate
+        if isinstance(rate, RateTable):
+            yield rate.check_names
+        else:
+            values["network.clock.rate"] = rate
     for key, value in values.items():
         if isinstance(value, Mapping):
-            yield partial(_check_mapping, value, labels, of_group, key)
+            yield partial(_check_mapping, value, of_group, key)
     if isinstance(points, Mapping):
-        yield partial(per_agent, points, labels, key="data.source.points")
-    yield partial(availability.check_names, Members(labels))
+        yield partial(per_agent, points, key="data.source.points")
+    yield lambda labels: availability.check_names(Members(labels))
 
 
 def _check_mapping(
-    value: Mapping[str, float], labels: Sequence[str], groups: Sequence[str], key: str
+    value: Mapping[str, float], groups: Sequence[str], key: str, labels: Sequence[str]
 ) -> None:
     """Check the names; who is in which group the records say."""
     if not groups:

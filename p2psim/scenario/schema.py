@@ -2,7 +2,7 @@
 
 The schema is pydantic's own with what validators add: a bare name for a part whose defaults do, one entry where a list
 is expected, and dotted keys in the sweep. It cannot express the rules between sections. ``python -m
-p2psim.scenario.schema`` writes the page ``docs/reference/scenario-language.md``.
+p2psim.scenario.schema`` writes the tables of the page ``docs/reference/scenario-language.md``.
 """
 
 import sys
@@ -12,16 +12,16 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticUndefined, core_schema
+from pydantic_core import core_schema
 
+from p2psim.core.faults import Schemas, kind_of, phrase
 from p2psim.core.figures import FIGURES
 from p2psim.core.options import AS_LIST, BY_NAME
 from p2psim.scenario.catalogue import SectionInfo, parts
 from p2psim.scenario.cells import display
-from p2psim.scenario.faults import Schemas, kind_of, phrase
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.rules import all_meanings
-from p2psim.scenario.sweep import METHODS, MOST_CELLS, MOST_POINTS, RANGES
+from p2psim.scenario.sweep import METHODS, MOST_POINTS, RANGES
 
 
 def json_schema() -> dict[str, Any]:
@@ -108,38 +108,10 @@ def _names_that_do(schema: Any) -> list[str]:
     ]
 
 
-_RANGES = ", ".join(f"`{name}`" for name in RANGES)
-_INTRODUCTION = f"""# The scenario language
-
-*Written from the models by `python -m p2psim.scenario.schema`; edit those, not this page.*
-
-A scenario is a YAML 1.2 file (core schema: `1e-5` is a number, `yes` and `on` are text, duplicate keys are
-errors, tags are refused). Everything has a default except what only you can know; unknown keys are errors
-that suggest the nearest known one.
-
-- A part with variants is `{{kind: NAME, ...}}`, or just `NAME` when its defaults do.
-- A number that may differ between agents is a number for all, or a mapping from agent (index or label) or
-  group to number. `.inf` is infinity. A name that is the index of one agent and the label of another is refused,
-  unless the mapping names every agent by its label.
-- A random quantity is a number or a distribution: `{{uniform: [10, 60]}}` (its ends), `{{exponential: 0.5}}` (its
-  mean), `{{lognormal: {{median: 0.5, sigma: 1.0}}}}` (or its `mean`; sigma is that of the logarithm),
-  `{{weibull: {{mean: 0.5, shape: 0.7}}}}`, `{{gamma: {{mean: 0.5, shape: 2.0}}}}`, or `{{empirical: delays.txt}}`
-  (values of a file, one a line, each as likely as the others; the hash of its contents is written down).
-- The sweep gives dotted keys lists of values: `privacy.epsilon: [10, 100]`. A position in a list counts from
-  0: `data.features.1.components`. Each combination is a cell, the last key fastest; keys under `zip` advance
-  together. A swept key may be left out of its section. More than {MOST_CELLS:,} cells must be confirmed.
-- Points in ranges: `random: {{count: 50, seed: 1, keys: {{privacy.epsilon: {{log-uniform: [0.1, 100]}}}}}}` in the
-  sweep; `sobol` and `halton` fill the ranges more evenly. A range is {_RANGES} of `[low, high]`, or `choice` of a
-  list. A larger count keeps the points that there are; a resolved scenario holds them under `values`.
-- `--set KEY=VALUE` takes a dotted key and a YAML value. The lists of a sweep are set as a whole:
-  `--set 'sweep.privacy.epsilon=[1, 10]'`.
-"""
-
-
 def reference() -> str:
-    """Return the page."""
+    """Return the page: what stands above the tables as it is, and the tables anew."""
     schemas = Schemas(Scenario)
-    lines = [_INTRODUCTION]
+    lines = [page().read_text(encoding="utf-8").partition("\n## The file")[0]]
     for part in parts(schemas):
         lines += _section(schemas, part)
     lines += ["## Metrics", "", "What `record.metrics` can name.", ""]
@@ -164,13 +136,12 @@ def _section(schemas: Schemas, part: SectionInfo) -> Iterator[str]:
         mark = "##" if "." not in part.key else "###"
         title = f"{mark} `{part.key}`" + (f": `{part.kind}`" if part.kind else "")
     yield from (title, "", part.meaning, "")
-    rows = []
-    model: Any = part.schema["cls"]
-    for key, schema in schemas.fields(part.schema).items():
-        field: FieldInfo = model.model_fields[key]
-        if key == "kind":
-            continue
-        rows.append([f"`{key}`", phrase(schemas, schema), _default(field), field.description or ""])
+    described: dict[str, FieldInfo] = part.schema["cls"].model_fields
+    rows = [
+        [f"`{key}`", phrase(schemas, schema), _default(described[key]), described[key].description or ""]
+        for key, schema in schemas.fields(part.schema).items()
+        if key != "kind"
+    ]
     if rows:
         yield from _table(["key", "value", "default", "meaning"], rows)
     else:
@@ -181,7 +152,6 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     default = field.get_default(call_default_factory=True)
-    assert default is not PydanticUndefined
     return f"`{display(default)}`" if default is not None else ""
 
 
@@ -195,7 +165,6 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
 
 def main() -> int:
     """Write the page."""
-    page().parent.mkdir(parents=True, exist_ok=True)
     page().write_text(reference(), encoding="utf-8")
     print(page())
     return 0

@@ -11,13 +11,13 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from p2psim.core.errors import Fault
-from p2psim.scenario.faults import show, unknown
-from p2psim.scenario.nodes import Node, Place, Steps, at, find, placed, plain, put
+from p2psim.core.faults import show, unknown
+from p2psim.core.nodes import Node, Place, Steps, at, find, placed, plain, put
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,19 +28,16 @@ MOST_CELLS = 100_000
 _WHOLE = ("name", "replicas", "sweep", "figure", "fitted")
 
 
-@dataclass(frozen=True)
-class Axis:
-    """Keys that advance together, and the values of each; all lists have the same length."""
+class SweptKey(NamedTuple):
+    """A key that is swept, its values, and where it stands."""
 
-    keys: tuple[str, ...]
-    values: tuple[tuple[Node, ...], ...]
-    places: tuple[Place, ...]
+    key: str
+    values: Sequence[Node]
+    place: Place
 
-    def __len__(self) -> int:
-        return len(self.values[0])
 
-    def __iter__(self) -> Iterator[tuple[str, tuple[Node, ...], Place]]:
-        return zip(self.keys, self.values, self.places, strict=True)
+#: Keys that advance together: each has as many values.
+Axis = list[SweptKey]
 
 
 def steps_of(key: str) -> Steps:
@@ -64,71 +61,62 @@ def read_sweep(node: Node | None) -> tuple[list[Axis], list[Fault]]:
     axes: list[Axis] = []
     faults: list[Fault] = []
     for key, entry in node.content.items():
+        places = node.keys
         if key == "zip":
-            _read_zip(entry, axes, faults)
+            values, places = _read_zip(entry, faults), entry.keys
         elif key in METHODS:
-            points, wrong = read_search(key, entry)
+            values, wrong = read_search(key, entry)
             faults += wrong
-            if points:
-                axes.append(_axis(points, entry.content["keys"].keys))
+            places = entry.content["keys"].keys if values else {}
         else:
-            values = _values(f"sweep.{key}", entry, faults)
-            if values:
-                axes.append(_axis({key: values}, node.keys))
+            values = {key: _values(f"sweep.{key}", entry, faults)}
+        if values and all(values.values()):
+            axes.append([SweptKey(name, nodes, places[name]) for name, nodes in values.items()])
     _refuse_strange(axes, faults)
     return axes, faults
 
 
-def _axis(values: Mapping[str, Iterable[Node]], places: Mapping[str, Place]) -> Axis:
-    return Axis(tuple(values), tuple(map(tuple, values.values())), tuple(places[key] for key in values))
-
-
 def too_many(axes: list[Axis], place: Place) -> Fault | None:
     """Return what is wrong with a sweep that is too large to be meant, None when it is not."""
-    if (size := math.prod(map(len, axes))) <= MOST_CELLS:
+    lengths = [len(axis[0].values) for axis in axes]
+    if (size := math.prod(lengths)) <= MOST_CELLS:
         return None
-    lengths = " × ".join(str(len(axis)) for axis in axes)
     limit = f"more than {MOST_CELLS:,} must be confirmed (--confirm-cells)"
-    return at(place, "sweep", f"makes {size:,} cells ({lengths}); {limit}")
+    return at(place, "sweep", f"makes {size:,} cells ({' × '.join(map(str, lengths))}); {limit}")
 
 
-def combinations(axes: list[Axis]) -> Iterator[dict[str, tuple[int, Node]]]:
-    """Yield, for each cell, the position and the node of every swept key's value."""
-    for positions in product(*(range(len(axis)) for axis in axes)):
-        yield {
-            key: (position, values[position])
-            for axis, position in zip(axes, positions, strict=True)
-            for key, values, _ in axis
-        }
+def combinations(axes: list[Axis]) -> Iterator[dict[str, Node]]:
+    """Yield, for each cell, the value of every swept key."""
+    for positions in product(*(range(len(axis[0].values)) for axis in axes)):
+        places = zip(axes, positions, strict=True)
+        yield {key: values[position] for axis, position in places for key, values, _ in axis}
 
 
 def swept_keys(axes: Iterable[Axis]) -> list[str]:
     """Return the keys that a sweep sets."""
-    return [key for axis in axes for key in axis.keys]
+    return [key for key, _, _ in chain.from_iterable(axes)]
 
 
-def _read_zip(node: Node, axes: list[Axis], faults: list[Fault]) -> None:
+def _read_zip(node: Node, faults: list[Fault]) -> dict[str, list[Node]]:
     if not isinstance(node.content, dict) or not node.content:
         message = f"must be a mapping from keys to lists, got {show(node.content)}"
         faults.append(at(node.place, "sweep.zip", message))
-        return
+        return {}
     lists = {key: _values(f"sweep.zip.{key}", entry, faults) for key, entry in node.content.items()}
-    if not all(lists.values()):
-        return
-    if len(set(map(len, lists.values()))) > 1:
+    if all(lists.values()) and len(set(map(len, lists.values()))) > 1:
         counted = ", ".join(f"{key} has {len(values)}" for key, values in lists.items())
         message = f"lists that advance together must be equally long; {counted}"
         faults.append(at(node.place, "sweep.zip", message))
-    else:
-        axes.append(_axis(lists, node.keys))
+        return {}
+    return lists
 
 
-def _values(key: str, node: Node, faults: list[Fault]) -> tuple[Node, ...]:
+def _values(key: str, node: Node, faults: list[Fault]) -> list[Node]:
     if isinstance(node.content, list) and node.content:
-        return tuple(node.content)
+        return node.content
     what = "an empty list" if node.content == [] else show(node.content)
     faults.append(at(node.place, key, f"must be a list of at least one value, got {what}"))
-    return ()
+    return []
 
 
 def _refuse_strange(axes: list[Axis], faults: list[Fault]) -> None:
@@ -154,33 +142,28 @@ _TRIES = 64
 _KEYS = ("count", "seed", "keys", "values")
 
 
-def _random(dimensions: int, seed: int, count: int) -> "np.ndarray":
+def _points(sequence: str, dimensions: int, seed: int, count: int) -> "np.ndarray":
+    """Points of a sequence of ``scipy.stats.qmc``, or independent ones."""
     import numpy as np
 
-    return np.random.default_rng(seed).random((count, dimensions))
+    random = np.random.default_rng(seed)
+    if not sequence:
+        return random.random((count, dimensions))
+    from scipy.stats import qmc
 
-
-def _sequence(name: str) -> Callable[[int, int, int], "np.ndarray"]:
-    def points(dimensions: int, seed: int, count: int) -> "np.ndarray":
-        import numpy as np
-        from scipy.stats import qmc
-
-        random = np.random.default_rng(seed)
-        with warnings.catch_warnings():
-            # Numbers of points that are no power of two are balanced less well, and are what adding points needs.
-            warnings.simplefilter("ignore", UserWarning)
-            drawn: np.ndarray = getattr(qmc, name)(dimensions, scramble=True, seed=random).random(count)
-        return drawn
-
-    return points
+    with warnings.catch_warnings():
+        # Numbers of points that are no power of two are balanced less well, and are what adding points needs.
+        warnings.simplefilter("ignore", UserWarning)
+        drawn: np.ndarray = getattr(qmc, sequence)(dimensions, scramble=True, seed=random).random(count)
+    return drawn
 
 
 #: From (dimensions, seed, count) to points in [0, 1)^dimensions; the first ones do not depend on the count.
 #: Sequences: Sobol (1967) with Owen's scrambling, and Halton (1960) with random permutations of digits.
 METHODS: Mapping[str, Callable[[int, int, int], "np.ndarray"]] = {
-    "random": _random,
-    "sobol": _sequence("Sobol"),
-    "halton": _sequence("Halton"),
+    "random": partial(_points, ""),
+    "sobol": partial(_points, "Sobol"),
+    "halton": partial(_points, "Halton"),
 }
 
 
@@ -217,21 +200,23 @@ def read_search(method: str, node: Node) -> tuple[dict[str, list[Node]], list[Fa
     key = f"sweep.{method}"
     if faults := list(_shape(key, node)):
         return {}, faults
-    count = _whole(plain(node.content["count"]))
-    seed = _whole(plain(node.content["seed"])) if "seed" in node.content else 0
-    ranges = {name: _whole(plain(entry)) for name, entry in node.content["keys"].content.items()}
-    drawn = node.content["values"].content if "values" in node.content else {}
-    given = {name: list(entry.content) for name, entry in drawn.items()}
-    held = min(map(len, given.values()), default=0)
-    values = {name: given.get(name, [])[:count] for name in ranges}
-    if held < count:
-        points = _distinct(method, list(ranges.values()), seed, count)
+    entries = {"seed": Node(0), "values": Node({})} | node.content
+    count, seed, named = (
+        _whole(plain(entries["count"])),
+        _whole(plain(entries["seed"])),
+        entries["keys"].content,
+    )
+    ranges = [_whole(plain(entry)) for entry in named.values()]
+    drawn = entries["values"].content
+    values = {name: list(drawn[name].content[:count]) if drawn else [] for name in named}
+    if (held := len(next(iter(values.values())))) < count:
+        points = _distinct(method, ranges, seed, count)
         if len(points) < count:
             message = f"asks for {count} points, and these ranges hold only {len(points)} that differ"
-            return {}, [at(node.content["count"].place, f"{key}.count", message)]
+            return {}, [at(entries["count"].place, f"{key}.count", message)]
         for point in points[held:]:
-            for name, value in zip(ranges, point, strict=True):
-                values[name].append(placed(value, node.content["keys"].content[name].place))
+            for (name, entry), value in zip(named.items(), point, strict=True):
+                values[name].append(placed(value, entry.place))
     return values, []
 
 
@@ -287,15 +272,16 @@ def _shape(key: str, node: Node) -> Iterator[Fault]:
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 message = f"must be a whole number from {least} to {most}, got {show(value)}"
                 yield at(node.content[name].place, f"{key}.{name}", message)
-    if "keys" in node.content:
-        ranges = node.content["keys"]
-        if not isinstance(ranges.content, dict) or not ranges.content:
-            message = f"must be a mapping from keys to ranges, got {show(ranges.content)}"
-            yield at(ranges.place, f"{key}.keys", message)
-        else:
-            for name, entry in ranges.content.items():
-                yield from _range(f"{key}.keys.{name}", entry)
-        yield from _faults_of_values(f"{key}.values", node)
+    if (ranges := node.child("keys")) is None:
+        return
+    if not isinstance(ranges.content, dict) or not ranges.content:
+        message = f"must be a mapping from keys to ranges, got {show(ranges.content)}"
+        yield at(ranges.place, f"{key}.keys", message)
+        return
+    for name, entry in ranges.content.items():
+        yield from _range(f"{key}.keys.{name}", entry)
+    if "values" in node.content:
+        yield from _faults_of_values(f"{key}.values", node.content["values"], set(ranges.content))
 
 
 def _range(key: str, node: Node) -> Iterator[Fault]:
@@ -324,21 +310,14 @@ def _range(key: str, node: Node) -> Iterator[Fault]:
             yield at(entry.place, key, f"{name} must be [low, high], two {kind} with low < high; got {given}")
 
 
-def _faults_of_values(key: str, node: Node) -> Iterator[Fault]:
+def _faults_of_values(key: str, node: Node, names: set[str]) -> Iterator[Fault]:
     """Points drawn earlier are of the same keys."""
-    if "values" not in node.content:
-        return
-    entry, names = node.content["values"], plain(node.content["keys"])
-    values = entry.content
-    if not isinstance(values, dict) or not all(
-        isinstance(column.content, list) for column in values.values()
-    ):
-        yield at(entry.place, key, f"must be a mapping from keys to lists, got {show(plain(entry))}")
-    elif isinstance(names, dict) and (
-        set(values) != set(names) or len({len(column.content) for column in values.values()}) > 1
-    ):
+    values = plain(node)
+    if not isinstance(values, dict) or not all(isinstance(column, list) for column in values.values()):
+        yield at(node.place, key, f"must be a mapping from keys to lists, got {show(values)}")
+    elif values.keys() != names or len(set(map(len, values.values()))) > 1:
         message = "must have a list for each of keys, equally long; leave values out to draw them anew"
-        yield at(entry.place, key, message)
+        yield at(node.place, key, message)
 
 
 #: After these comes a swept key.

@@ -11,20 +11,19 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.representer import SafeRepresenter
 
 from p2psim.core.errors import Fault, InputError
+from p2psim.core.nodes import Node, Place, at
 from p2psim.core.text_tables import decimal
-from p2psim.scenario.nodes import Node, Place, at
 
 #: Bytes that a scenario may have. Scenarios have a few thousand.
 MOST_BYTES = 1_000_000
@@ -115,8 +114,7 @@ def read_leniently(data: str | bytes, path: str = "") -> tuple[Node, list[Fault]
     text = _decode(data, path) if isinstance(data, bytes) else data.removeprefix("\ufeff")
     builder = _Builder(path, text)
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
-            builder.take(event)
+        return builder.document(), builder.faults
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = ", ".join(str(part) for part in (error.context, error.problem) if part)
@@ -133,7 +131,6 @@ def read_leniently(data: str | bytes, path: str = "") -> tuple[Node, list[Fault]
         what = f"YAML 1.2 is expected, got {match[0][:20]}" if version else f"{match[0]} is not a character"
         message = what if version else f"is not YAML: {what}"
         raise _refusal(message, _place_after(text[: match.start()], path)) from error
-    return builder.root or Node(None, Place(path)), builder.faults
 
 
 def _place_after(before: str | bytes, path: str) -> Place:
@@ -171,132 +168,117 @@ def _refusal(message: str, place: Place) -> InputError:
     return InputError(at(place, "", message))
 
 
-@dataclass
-class _Open:
-    """A mapping or list that is not yet complete; its size and depth count expanded aliases."""
-
-    content: Any
-    place: Place
-    anchor: str | None
-    keys: dict[str, Place]
-    key: str | None = None
-    size: int = 1
-    depth: int = 1
+#: A node with its size and its depth, aliases expanded.
+_Sized = tuple[Node, int, int]
 
 
 class _Builder:
-    """Builds nodes from the parser's events; one method for each kind of event."""
+    """Builds nodes from the parser's events, in their order."""
 
     def __init__(self, path: str, text: str):
-        self.path = path
-        self.text = text
-        self.root: Node | None = None
-        self.stack: list[_Open] = []
-        self.anchors: dict[str, tuple[Node, int, int] | None] = {}
+        self.path, self.text = path, text
+        self.events = YAML(typ="safe", pure=True).parse(text)
+        # None while what an anchor names is incomplete.
+        self.anchors: dict[str, _Sized | None] = {}
         self.aliased = 0
         self.faults: list[Fault] = []
 
-    def take(self, event: Any) -> None:
-        mark = event.start_mark
-        place = Place(self.path, mark.line + 1, mark.column + 1)
-        name = type(event).__name__
-        if name == "DocumentStartEvent":
-            if self.root is not None:
-                raise _refusal("a second document begins here; one is expected", place)
-            if event.version not in (None, (1, 2)):
-                # The event begins after the line that is wrong.
-                place = _place_after(
-                    re.split("^%YAML", self.text, maxsplit=1, flags=re.MULTILINE)[0], self.path
-                )
-                raise _refusal(f"YAML 1.2 is expected, got {'.'.join(map(str, event.version))}", place)
-        elif name == "AliasEvent":
-            self._alias(event.anchor, place)
-        elif name in ("ScalarEvent", "MappingStartEvent", "SequenceStartEvent"):
-            if event.tag is not None:
-                raise _refusal(f"tags are not allowed, got {event.tag}", place)
-            if event.anchor is not None:
-                self.anchors[event.anchor] = None
-            if name == "ScalarEvent":
-                self._scalar(event, place)
-            else:
-                self._check_key(place)
-                self._check_depth(1, place)
-                content: Any = {} if name == "MappingStartEvent" else []
-                self.stack.append(_Open(content, place, event.anchor, {}))
-        elif name in ("MappingEndEvent", "SequenceEndEvent"):
-            top = self.stack.pop()
-            self._add(Node(top.content, top.place, top.keys), top.size, top.depth, top.anchor)
+    def document(self) -> Node:
+        root = None
+        for event in self.events:
+            if isinstance(event, events.DocumentStartEvent):
+                if root is not None:
+                    raise _refusal("a second document begins here; one is expected", self._place(event))
+                if event.version not in (None, (1, 2)):
+                    # The event begins after the line that is wrong.
+                    before = re.split("^%YAML", self.text, maxsplit=1, flags=re.MULTILINE)[0]
+                    message = f"YAML 1.2 is expected, got {'.'.join(map(str, event.version))}"
+                    raise _refusal(message, _place_after(before, self.path))
+            elif isinstance(event, events.NodeEvent):
+                root, _, _ = self._node(event, 0)
+        return root or Node(None, Place(self.path))
 
-    def _scalar(self, event: Any, place: Place) -> None:
-        if _SURROGATE.search(event.value):
+    def _place(self, event: Any) -> Place:
+        return Place(self.path, event.start_mark.line + 1, event.start_mark.column + 1)
+
+    def _node(self, event: Any, level: int) -> _Sized:
+        """What begins with an event, inside as many mappings and lists as its level says."""
+        if isinstance(event, events.AliasEvent):
+            return self._alias(event, level)
+        place = self._begin(event)
+        if isinstance(event, events.ScalarEvent):
+            node: _Sized = (Node(self._scalar(event, place), place), 1, 0)
+        else:
+            self._check_depth(level + 1, place)
+            node = self._collection(event, place, level + 1)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = node
+        return node
+
+    def _begin(self, event: Any) -> Place:
+        place = self._place(event)
+        if event.tag is not None:
+            raise _refusal(f"tags are not allowed, got {event.tag}", place)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        if isinstance(event, events.ScalarEvent) and _SURROGATE.search(event.value):
             raise _refusal("half of a surrogate pair is not a character", place)
-        if self._expects_key():
-            self._key(event.value, event.value == "" and not event.style, place, event.anchor)
-            return
-        value = event.value
-        if event.implicit[0]:
-            try:
-                value = scalar(value)
-            except ValueError as error:
-                self.faults.append(at(place, "", str(error)))
-        self._add(Node(value, place), 1, 0, event.anchor)
+        return place
 
-    def _alias(self, anchor: str, place: Place) -> None:
+    def _scalar(self, event: Any, place: Place) -> Any:
+        try:
+            return scalar(event.value) if event.implicit[0] else event.value
+        except ValueError as error:
+            self.faults.append(at(place, "", str(error)))
+            return event.value
+
+    def _collection(self, start: Any, place: Place, level: int) -> _Sized:
+        entries: list[tuple[str, Node]] = []
+        keys: dict[str, Place] = {}
+        is_mapping = isinstance(start, events.MappingStartEvent)
+        size = depth = 1
+        while not isinstance(event := next(self.events), events.CollectionEndEvent):
+            key = self._key(event, keys, level) if is_mapping else ""
+            node, more, below = self._node(next(self.events) if is_mapping else event, level)
+            size, depth = size + more, max(depth, below + 1)
+            entries.append((key, node))
+        content = dict(entries) if is_mapping else [node for _, node in entries]
+        return Node(content, place, keys), size, depth
+
+    def _key(self, event: Any, keys: dict[str, Place], level: int) -> str:
+        """A key of a mapping; its place is added to those of the others."""
+        if isinstance(event, events.AliasEvent):
+            place, key = self._place(event), self._alias(event, level)[0].content
+        else:
+            place, key = self._begin(event), getattr(event, "value", None)
+            if key == "" and not event.style:
+                raise _refusal("a key is missing before ':'", place)
+            if event.anchor is not None:
+                self.anchors[event.anchor] = (Node(key, place), 1, 0)
+        if not isinstance(key, str):
+            raise _refusal("a key must be a name or a number", place)
+        if key in keys:
+            message = f"the key {key!r} is given twice; the first is at {keys[key].line}:{keys[key].column}"
+            self.faults.append(at(place, "", message))
+        keys.setdefault(key, place)
+        return key
+
+    def _alias(self, event: Any, level: int) -> _Sized:
+        place, anchor = self._place(event), event.anchor
         if anchor not in self.anchors:
             raise _refusal(f"no anchor &{anchor} stands before this alias", place)
-        known = self.anchors[anchor]
-        if known is None:
+        if (node := self.anchors[anchor]) is None:
             raise _refusal(f"the alias *{anchor} stands inside what it refers to", place)
-        node, size, depth = known
+        _, size, depth = node
         self.aliased += size
         if self.aliased > MOST_ALIASED:
             raise _refusal(f"aliases expand to more than {MOST_ALIASED:,} values", place)
-        self._check_depth(depth, place)
-        if self._expects_key() and isinstance(node.content, str):
-            self._key(node.content, False, place, None)
-        else:
-            self._check_key(place)
-            self._add(node, size, depth, None)
+        self._check_depth(level + depth, place)
+        return node
 
-    def _expects_key(self) -> bool:
-        return bool(self.stack) and isinstance(self.stack[-1].content, dict) and self.stack[-1].key is None
-
-    def _check_key(self, place: Place) -> None:
-        if self._expects_key():
-            raise _refusal("a key must be a name or a number", place)
-
-    def _check_depth(self, more: int, place: Place) -> None:
-        if len(self.stack) + more > MOST_DEPTH:
+    def _check_depth(self, depth: int, place: Place) -> None:
+        if depth > MOST_DEPTH:
             raise _refusal(f"more than {MOST_DEPTH} mappings and lists stand inside each other", place)
-
-    def _key(self, key: str, empty: bool, place: Place, anchor: str | None) -> None:
-        top = self.stack[-1]
-        if empty:
-            raise _refusal("a key is missing before ':'", place)
-        if key in top.keys:
-            first = top.keys[key]
-            message = f"the key {key!r} is given twice; the first is at {first.line}:{first.column}"
-            self.faults.append(at(place, "", message))
-        top.keys.setdefault(key, place)
-        top.key = key
-        if anchor is not None:
-            self.anchors[anchor] = (Node(key, place), 1, 0)
-
-    def _add(self, node: Node, size: int, depth: int, anchor: str | None) -> None:
-        if anchor is not None:
-            self.anchors[anchor] = (node, size, depth)
-        if not self.stack:
-            self.root = node
-            return
-        top = self.stack[-1]
-        top.size += size
-        top.depth = max(top.depth, depth + 1)
-        if isinstance(top.content, dict):
-            assert top.key is not None
-            top.content[top.key] = node
-            top.key = None
-        else:
-            top.content.append(node)
 
 
 class _Representer(SafeRepresenter):

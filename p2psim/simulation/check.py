@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Snapshot
-from p2psim.learning.graph.optimum import minimise_together
+from p2psim.learning.graph.optimum import minimum
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.notices import Compared, drift
 from p2psim.scenario.record import SPENDING
 from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.algorithms.replay import RecordedReplica, ReplaySetup
 from p2psim.simulation.network_check import compare_network
 from p2psim.simulation.outcome import Series, streams_of
 from p2psim.simulation.recorder import compare_spending, marks_of_run
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.replay import ReplaySetup
     from p2psim.simulation.prepared import PreparedData
 
 
@@ -56,29 +56,31 @@ class Recomputed:
     baselines: dict[str, np.ndarray]
     facts: dict[str, float]
 
-    def values(self, one: Series) -> np.ndarray:
+    def values(self, entry: Series) -> np.ndarray:
         """What the numbers of a series should be."""
-        name, _, group = one.metric.removesuffix("]").partition("[")
+        name, _, group = entry.metric.removesuffix("]").partition("[")
         if name in GRAPH_FACTS:
             return np.array([self.facts[name]])
         if name == "vectors_sent":
             return np.array(self.sent, dtype=float)
         groups = self.groups or ("",) * self.problem.agents
         members = [i for i, its in enumerate(groups) if not group or its == group]
-        if one.agent is not None:
-            members = [one.agent]
-        values = [self._measured(name, one.model, int(step), i) for i, step in enumerate(one.step)]
+        if entry.agent is not None:
+            members = [entry.agent]
+        values = [self._measured(name, entry.model, int(step), i) for i, step in enumerate(entry.step)]
         return np.array([np.nanmean(np.atleast_1d(v)[members] if np.ndim(v) else v) for v in values])
 
-    def scale(self, one: Series, again: np.ndarray) -> float:
-        """What differences are relative to: the largest number of a series; for gaps, the largest objective."""
-        if not one.metric.endswith("objective_gap"):
-            return _size(again, one.value)
+    def compared(self, entry: Series) -> Compared:
+        """A series beside its recomputed numbers; differences of gaps are relative to the largest objective."""
+        again = self.values(entry)
+        if not entry.metric.endswith("objective_gap"):
+            return Compared.of(entry.value, again)
         largest = max(
-            abs(float(self._measured("objective", one.model, int(step), i)))
-            for i, step in enumerate(one.step)
+            abs(float(self._measured("objective", entry.model, int(step), i)))
+            for i, step in enumerate(entry.step)
         )
-        return largest / (float(self.problem.degrees.sum()) if one.metric.startswith("mean_") else 1.0)
+        unit = float(self.problem.degrees.sum()) if entry.metric.startswith("mean_") else 1.0
+        return Compared(entry.value, again, largest / unit)
 
     def _measured(self, name: str, model: str, step: int, record: int) -> float | np.ndarray:
         main = model == "main"
@@ -86,7 +88,9 @@ class Recomputed:
         key = name, model, step if main else -1, sent
         if key not in self._known:
             here = self.theta[step] if main else self.baselines[model]
-            snapshot = Snapshot(self.problem, here, lambda: self.problem.objective(here), self._minimum, sent)
+            problem = self.problem
+            objective, lowest = partial(problem.objective, here), partial(minimum, problem)
+            snapshot = Snapshot(problem, here, objective, lowest, sent)
             self._known[key] = GRAPH_METRICS[name].measure(snapshot)
         return self._known[key]
 
@@ -94,29 +98,20 @@ class Recomputed:
     def _known(self) -> dict[tuple[str, str, int, int], float | np.ndarray]:
         return {}
 
-    def _minimum(self) -> float:
-        return self.problem.objective(minimise_together(self.problem))
 
-
-def compare(found: Recomputed, series: Sequence[Series], models: np.ndarray | None) -> Iterator[Compared]:
+def compare(again: Recomputed, series: Sequence[Series], models: np.ndarray | None) -> Iterator[Compared]:
     """Set records beside what was recomputed.
 
     Parameters
     ----------
-    found : Recomputed
+    again : Recomputed
     series : sequence of Series
     models : ndarray, shape (records, n, p), optional
     """
-    for one in series:
-        again = found.values(one)
-        yield Compared(one.value, again, found.scale(one, again))
+    yield from map(again.compared, series)
     if models is not None:
-        expected = np.array([found.theta[step] for step in found.steps])
-        yield Compared(models, expected, _size(expected, models))
-
-
-def _size(a: np.ndarray, b: np.ndarray) -> float:
-    return max(float(np.abs(a).max()), float(np.abs(b).max()), float(np.finfo(float).tiny))
+        expected = np.array([again.theta[step] for step in again.steps])
+        yield Compared.of(models, expected)
 
 
 #: Largest relative difference that rounding explains where nothing amplifies it.
@@ -180,9 +175,9 @@ def verify_replica(
         The recorded models.
     """
     adapter, streams = adapter_of(scenario), streams_of(scenario, replica)
-    counted = tuple(one for one in series if one.metric in NETWORK_METRICS)
-    spent = tuple(one for one in series if one.metric in SPENDING)
-    learned = tuple(one for one in series if one.metric not in {**NETWORK_METRICS, **SPENDING})
+    counted = tuple(entry for entry in series if entry.metric in NETWORK_METRICS)
+    spent = tuple(entry for entry in series if entry.metric in SPENDING)
+    learned = tuple(entry for entry in series if entry.metric not in {**NETWORK_METRICS, **SPENDING})
     cell = adapter.cell(scenario, case, replica)
     setup = cell.setup
     # What is counted does not depend on models, so that nothing amplifies its rounding.
@@ -191,18 +186,19 @@ def verify_replica(
         *compare_network(setup.network, events, marks, counted),
         *compare_spending(setup.plan, events, marks, spent),
     ]
-    found = list(cell.verify(streams, events, noise, marks, learned, models))
-    values = sum(one.recorded.size for one in (*exact, *found))
-    miscounted = max((one.difference for one in exact), default=0.0)
-    largest = max((one.difference for one in found), default=0.0)
+    recorded = RecordedReplica(streams, events, noise, marks, learned, models)
+    compared = list(cell.verify(recorded))
+    values = sum(pair.recorded.size for pair in (*exact, *compared))
+    miscounted = max((pair.difference for pair in exact), default=0.0)
+    largest = max((pair.difference for pair in compared), default=0.0)
     if miscounted > TOLERANCE or largest <= TOLERANCE:
         return Differences(values, max(miscounted, largest))
     nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
-    again = adapter.cell(scenario, nudged, replica).verify(streams, events, noise, marks, learned, models)
-    return Differences(values, largest, drift(found, again))
+    again = adapter.cell(scenario, nudged, replica).verify(recorded)
+    return Differences(values, largest, drift(compared, again))
 
 
 def _end_of(setup: ReplaySetup, series: Sequence[Series]) -> float | None:
     """Time at which a recorded run ended; None if its records end with its last event."""
-    last = max((float(one.time[-1]) for one in series if one.time.size), default=np.inf)
+    last = max((float(entry.time[-1]) for entry in series if entry.time.size), default=np.inf)
     return setup.time if setup.time is not None and last >= setup.time else None

@@ -42,8 +42,7 @@ def compare_network(
     if others:
         rows = [old | new for old, new in zip(rows, _counted(network, events, places, others), strict=True)]
     for one in series:
-        again = np.array([row[one.metric] for row in rows])
-        yield Compared(one.value, again, max(1.0, np.abs(again).max(), np.abs(one.value).max()))
+        yield Compared.of(one.value, np.array([row[one.metric] for row in rows]), least=1.0)
 
 
 def _read(
@@ -51,8 +50,7 @@ def _read(
 ) -> list[dict[str, float]]:
     """Metrics of a plain reading at places in the stream, each with its time."""
     reading, happened = ReferenceTally(network.links, *paces(network)), in_words(events)
-    rows = []
-    start = 0
+    rows, start = [], 0
     for stop, time in places:
         reading.read(happened[start:stop])
         rows.append(reading.record(time, names))
@@ -68,8 +66,7 @@ def _counted(
 ) -> list[dict[str, float]]:
     """The same of metrics that are functions of the tally alone."""
     tally, pace = Tally(network.links), paces(network)
-    rows = []
-    start = 0
+    rows, start = [], 0
     for stop, time in places:
         tally.count(events[start:stop])
         rows.append({metric.name: metric.measure(NetworkState(tally, time, *pace)) for metric in metrics})

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cache, partial
 
 import numpy as np
 
 from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Snapshot
 from p2psim.learning.graph.models import ModelReplay
-from p2psim.learning.graph.optimum import minimise_together
+from p2psim.learning.graph.optimum import minimum
 from p2psim.learning.graph.problem import GraphProblem
-from p2psim.privacy.releases import Violations
 from p2psim.scenario.record import RecordSection
-from p2psim.simulation.algorithms.replay import ReplayResult
+from p2psim.simulation.algorithms.replay import Replay, ReplayResult
 from p2psim.simulation.outcome import Series
 from p2psim.simulation.recorder import Marks
 
 
-class RecordedGraphReplay:
+class RecordedGraphReplay(Replay):
     """One replica on a graph, and the series of its metrics in progress.
 
     Parameters
@@ -44,7 +43,9 @@ class RecordedGraphReplay:
         baselines: dict[str, np.ndarray],
         facts: Callable[[], dict[str, float]],
     ):
-        self._replay, self._record, self._problem = replay, record, problem
+        super().__init__(replay)
+        self._record, self._problem = record, problem
+        self._minimum = cache(partial(minimum, problem))
         self._baselines, self._facts = baselines, facts
         # Others are recorded once, or of the events alone.
         named = dict.fromkeys([*record.metrics, *record.per_agent])
@@ -53,11 +54,6 @@ class RecordedGraphReplay:
         self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
         self._models: list[np.ndarray] = []
         self._observed: tuple[int, float] | None = None
-
-    @property
-    def violations(self) -> Violations:
-        """See `Replay.violations`."""
-        return self._replay.violations
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
         """See `Replay.feed`."""
@@ -79,9 +75,8 @@ class RecordedGraphReplay:
         assert self._observed is not None
         ends = dict.fromkeys([(0, 0.0), self._observed])
         for name, theta in self._baselines.items():
-            snapshot = Snapshot(
-                self._problem, theta, partial(self._problem.objective, theta), self._minimum, 0
-            )
+            problem = self._problem
+            snapshot = Snapshot(problem, theta, partial(problem.objective, theta), self._minimum, 0)
             for step, time in ends:
                 self._measure(name, step, time, snapshot)
         series = tuple(_series(key, rows) for key, rows in self._rows.items())
@@ -92,8 +87,8 @@ class RecordedGraphReplay:
         if self._observed is None:
             self._note_facts(step, time)
         self._observed = step, time
-        theta = self._replay.theta
-        snapshot = Snapshot(self._problem, theta, self._objective, self._minimum, self._replay.vectors_sent)
+        problem, theta, sent = self._problem, self._replay.theta, self._replay.vectors_sent
+        snapshot = Snapshot(problem, theta, self._objective, self._minimum, sent)
         self._measure("main", step, time, snapshot)
         if self._record.models:
             self._models.append(theta.copy())
@@ -108,13 +103,6 @@ class RecordedGraphReplay:
         for name in wanted:
             if name in facts:  # some are left out where the graph is large
                 self._rows[name, "main", None] = [(step, time, float(facts[name]))]
-
-    def _minimum(self) -> float:
-        return self._lowest
-
-    @cached_property
-    def _lowest(self) -> float:
-        return self._problem.objective(minimise_together(self._problem))
 
     def _measure(self, model: str, step: int, time: float, snapshot: Snapshot) -> None:
         for metric in self._metrics:

@@ -21,8 +21,7 @@ from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
 from p2psim.network.section import Network
 from p2psim.network.tally import Tally
 from p2psim.privacy.accounting.noises import is_pure
-from p2psim.privacy.ledger import Claims, claimed_charges
-from p2psim.privacy.plan import Plan
+from p2psim.privacy.plan import Claims, Plan
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases, Totals
 from p2psim.scenario.notices import Compared
@@ -167,7 +166,9 @@ class NetworkWatch:
         start = 0
         for stop, step, time in zip(*(column.tolist() for column in marks), strict=True):
             self._tally.count(events[start:stop])
-            self._note(step, time)
+            state = NetworkState(self._tally, time, self._rate, self._airtime)
+            self._rows.append((step, time, measured(self._metrics, state)))
+            self._tally.heard[:] = False
             start = stop
         self._tally.count(events[start:])
 
@@ -183,13 +184,8 @@ class NetworkWatch:
             for i, metric in enumerate(self._metrics)
         )
 
-    def _note(self, step: int, time: float) -> None:
-        seen = NetworkState(self._tally, time, self._rate, self._airtime)
-        self._rows.append((step, time, measured(self._metrics, seen)))
-        self._tally.heard[:] = False
 
-
-def measured(metrics: Sequence[type[NetworkMetric]], seen: NetworkState) -> list[float]:
+def measured(metrics: Sequence[type[NetworkMetric]], state: NetworkState) -> list[float]:
     """Values of metrics at one moment.
 
     Raises
@@ -197,12 +193,12 @@ def measured(metrics: Sequence[type[NetworkMetric]], seen: NetworkState) -> list
     SimulationError
         If one is not finite.
     """
-    values = [metric.measure(seen) for metric in metrics]
+    values = [metric.measure(state) for metric in metrics]
     if not all(map(isfinite, values)):
         wrong = next(
             metric.name for metric, value in zip(metrics, values, strict=True) if not isfinite(value)
         )
-        raise SimulationError(f"{wrong} is not finite at time {seen.time:g}")
+        raise SimulationError(f"{wrong} is not finite at time {state.time:g}")
     return values
 
 
@@ -246,7 +242,8 @@ class Spending:
             values = [spent[count] for count in counts]
             self._spent = spent[-1]
         else:
-            values = [self._after(_first(releases, count)) for count in counts]
+            parts = ([*self._parts, _first(releases, count)] for count in counts)
+            values = [mean_spent(self._plan, joined(pieces), self._totals) for pieces in parts]
             self._parts.append(releases)
         self._rows += zip(marks.steps.tolist(), marks.times.tolist(), values, strict=True)
 
@@ -258,16 +255,14 @@ class Spending:
         (name,) = SPENDING
         return (Series(name, "main", None, np.array(steps), np.array(times), np.array(values)),)
 
-    def _after(self, more: Releases) -> float:
-        """What is spent after the parts before, and some more."""
-        return mean_spent(self._plan, joined([*self._parts, more]), self._totals)
-
 
 def mean_spent(plan: Plan, releases: Releases, totals: Totals | None) -> float:
     """What is spent after these releases, from the first on."""
     pure = plan.mechanism.is_private and is_pure(plan.mechanism.noise)
     accountant = "basic" if pure else plan.limit.enforce
-    return float(plan.epsilon(accountant, claimed_charges(plan, Claims.of(plan, releases, totals))).mean())
+    return float(
+        plan.epsilon(accountant, plan.charges(Claims.of(plan, releases, totals), plan.limit.start)).mean()
+    )
 
 
 def _costs(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:
@@ -275,7 +270,7 @@ def _costs(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:
     if not plan.mechanism.is_private:
         return np.full(releases.agents.size, np.inf)
     order = by_agent(releases)
-    charges = plan.charges(releases.agents[order], plan.claimed(releases, totals)[order])
+    charges = plan.charges(Claims(releases.agents[order], plan.claimed(releases, totals)[order]))
     costs = np.empty(order.size)
     costs[order] = charges.each(lambda noise, losses: noise.pure(losses))
     return costs

@@ -1,18 +1,26 @@
-"""Events and unit noise of one replica, kept while the cells that share them are replayed."""
+"""What simulations of one process share: events and unit noise of a replica, and prepared cells."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
-from p2psim.network.verify import EventChecker
 from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
+from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.algorithms.cell import PreparedCell
 from p2psim.simulation.algorithms.replay import ReplaySetup
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.prepared import PreparedData
+    from p2psim.simulation.workspace import Workspace
 
 #: A replica whose events and noise take more bytes than this is made anew for every cell.
 KEEP_BYTES = 256 * 2**20
@@ -59,27 +67,15 @@ class EventCache:
             network, streams, commits=setup.commits, time=setup.time, limits=plan.limits, engine=engine
         )
         noise_key = streams.key("noise")
-        checker = (
-            EventChecker(
-                network.links,
-                plan.limits,
-                network.goes_on,
-                network.exchange.by_edge,
-                network.channel.resending,
-                np.inf if setup.time is None else setup.time,
-                network.exchange.polled,
-            )
-            if check
-            else None
-        )
+        checker = setup.checker() if check else None
         counter, kept = ReleaseCounter.empty(network.links.agents), 0
-        for some in events:
+        for stretch in events:
             if checker is not None:
-                checker.check(some)
-            releases, counter = counter.read(some)
+                checker.check(stretch)
+            releases, counter = counter.read(stretch)
             unit = plan.mechanism.draw(noise_key, releases.agents, releases.numbers, setup.dimension)
-            chunk = EventChunk(some, releases, unit, counter)
-            kept += some.nbytes + chunk.unit.nbytes
+            chunk = EventChunk(stretch, releases, unit, counter)
+            kept += stretch.nbytes + unit.nbytes
             if kept <= KEEP_BYTES:
                 self._chunks.append(chunk)
             else:
@@ -88,3 +84,44 @@ class EventCache:
         self.ended = events.ended
         if kept <= KEEP_BYTES:
             self._key = key
+
+
+#: Cells that a process keeps.
+_KEPT_CELLS = 64
+
+
+class Session:
+    """What consecutive simulations of one process share: events with unit noise, and cells. It changes no result."""
+
+    def __init__(self) -> None:
+        self.events = EventCache()
+        # By the scenario's id, the case's and, where each replica draws its own, the replica; with the scenario, so
+        # that its id stays its own.
+        self.cells: OrderedDict[tuple[int, str, int | None], tuple[Scenario, PreparedData, PreparedCell]] = (
+            OrderedDict()
+        )
+
+    def cell(
+        self, scenario: Scenario, replica: int, workspace: Workspace
+    ) -> tuple[PreparedData, PreparedCell]:
+        """Case and cell of a scenario (without a sweep) in one replica."""
+        case = workspace.case(scenario, replica)
+        only = replica if scenario.data.redrawn or _is_drawn(scenario) else None
+        key = id(scenario), case.problem_id, only
+        if key not in self.cells or self.cells[key][1] is not case:
+            self.cells[key] = scenario, case, adapter_of(scenario).cell(scenario, case, replica)
+            if only is not None:
+                # The cells of a replica follow each other: those of others, and their data, can go.
+                for other in [other for other in self.cells if other[2] not in (None, only)]:
+                    del self.cells[other]
+        self.cells.move_to_end(key)
+        while len(self.cells) > _KEPT_CELLS:
+            self.cells.popitem(last=False)
+        return self.cells[key][1:]
+
+
+def _is_drawn(scenario: Scenario) -> bool:
+    """Whether every replica draws something of a cell anew: its graph, its first models, or a baseline's noise."""
+    learning = scenario.learning
+    parts = [scenario.network.topology, getattr(learning.algorithm, "start", None), *learning.baselines]
+    return any(getattr(part, "is_random", False) and getattr(part, "seed", None) is None for part in parts)

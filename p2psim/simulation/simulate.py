@@ -6,7 +6,6 @@ The module also warns of runs that end early because every agent has made all re
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,22 +21,18 @@ from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.replay import Assessment, PreparedCell, ReplaySetup, with_spent
+from p2psim.simulation.algorithms.cell import Assessment, with_spent
+from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.outcome import Outcome, streams_of
 from p2psim.simulation.recorder import NetworkWatch, Recorder, Spending
-from p2psim.simulation.session import EventCache, EventChunk
+from p2psim.simulation.session import EventChunk, Session
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
     from p2psim.simulation.workspace import Workspace
 
-# What consecutive simulations of one process share; neither changes any result.
-_EVENTS = EventCache()
-_CELLS: OrderedDict[
-    tuple[int, str, int | None], tuple[Scenario, PreparedData, PreparedCell, tuple[str, ...]]
-] = OrderedDict()
-_KEPT_CELLS = 64
+#: What simulations of this process share.
+SESSION = Session()
 
 
 def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_events: bool = False) -> Outcome:
@@ -65,12 +60,12 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     SimulationError
         If a model or a metric is not finite.
     """
-    case, cell, warnings = _cell(scenario, replica, workspace)
-    setup, record = cell.setup, scenario.record
+    case, cell = SESSION.cell(scenario, replica, workspace)
+    setup, record, cache = cell.setup, scenario.record, SESSION.events
     keep_noise = record.noise or record.events
     streams, engine = streams_of(scenario, replica), scenario.network.engine
     # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
-    totals = setup.plan.totals(chunk.releases for chunk in _EVENTS.read(setup, streams, engine, check_events))
+    totals = setup.plan.totals(chunk.releases for chunk in cache.read(setup, streams, engine, check_events))
     replay = cell.replay(streams)
     recorder = Recorder(record.every)
     watch, spending = NetworkWatch(record, setup.network), Spending(record, setup.plan, totals)
@@ -79,7 +74,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     released: list[Releases] = []
     losses = LostReleases(setup.network, setup.plan.limits)
     counter, last = ReleaseCounter.empty(setup.network.links.agents), 0.0
-    for chunk in _EVENTS.read(setup, streams, engine, check_events):
+    for chunk in cache.read(setup, streams, engine, check_events):
         noise = setup.plan.noise(chunk.unit, chunk.releases, totals)
         marks = recorder.read(chunk.events)
         replay.feed(chunk.events, noise, chunk.releases.places, marks)
@@ -93,31 +88,24 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
             events.append(chunk.events)
         if keep_noise:
             noises.append(noise)
-    exhausted = _EVENTS.ended == "exhausted"
+    exhausted = cache.ended == "exhausted"
     early = early_end_notice(setup, counter.made, counter.commits, last) if exhausted else []
     marks = recorder.finish(None if early else setup.time)
     watch.feed(np.empty(0, EVENT), marks)
     spending.feed(joined([]), marks)
     result, releases = replay.finish(marks), joined(released)
     caveats = cell.caveats(replay.violations)
+    lost, accountants = (losses.releases, losses.deliveries), scenario.privacy.accountant
     return Outcome(
-        ended=_EVENTS.ended,
+        ended=cache.ended,
         series=result.series + watch.finish() + spending.finish(),
-        ledger=ledger(
-            setup.plan,
-            losses.releases,
-            losses.deliveries,
-            releases,
-            totals,
-            scenario.privacy.accountant,
-            caveats,
-        ),
+        ledger=ledger(setup.plan, *lost, releases, totals, accountants, caveats),
         agents=cell.agents(),
         events=join(events) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
         models=result.models if record.models else None,
         problem_id=case.problem_id,
-        warnings=(*case.warnings, *warnings, *early),
+        warnings=(*case.warnings, *cell.warnings, *early),
     )
 
 
@@ -144,13 +132,13 @@ def sample(
     ended : bool
         Whether that was all.
     """
-    _, cell, _ = _cell(scenario, replica, workspace)
+    _, cell = SESSION.cell(scenario, replica, workspace)
     setup, streams = cell.setup, streams_of(scenario, replica)
     ended = False
 
     def chunks() -> Iterator[EventChunk]:
         nonlocal ended
-        for chunk in _EVENTS.read(setup, streams, scenario.network.engine, False):
+        for chunk in SESSION.events.read(setup, streams, scenario.network.engine, False):
             yield chunk
             if time.perf_counter() > until:
                 return
@@ -186,34 +174,6 @@ def check(scenario: Scenario, workspace: Workspace) -> Assessment:
         privacy=with_spent(facts.privacy, cell.setup.plan, scenario.privacy.accountant),
         warnings=(*facts.warnings, *early_end_warning(cell.setup)),
     )
-
-
-def _cell(
-    scenario: Scenario, replica: int, workspace: Workspace
-) -> tuple[PreparedData, PreparedCell, tuple[str, ...]]:
-    """Case, cell and warnings, kept between replicas; with the scenario, so that its id stays its own."""
-    case = workspace.case(scenario, replica)
-    own = replica if scenario.data.redrawn or _is_drawn(scenario) else None
-    key = id(scenario), case.problem_id, own
-    if key not in _CELLS or _CELLS[key][1] is not case:
-        cell = adapter_of(scenario).cell(scenario, case, replica)
-        _CELLS[key] = scenario, case, cell, cell.warnings
-        if (
-            own is not None
-        ):  # the cells of a replica follow each other: those of others, and their data, can go
-            for other in [other for other in _CELLS if other[2] not in (None, own)]:
-                del _CELLS[other]
-    _CELLS.move_to_end(key)
-    while len(_CELLS) > _KEPT_CELLS:
-        _CELLS.popitem(last=False)
-    return _CELLS[key][1:]
-
-
-def _is_drawn(scenario: Scenario) -> bool:
-    """Whether every replica draws something of a cell anew: its graph, its first models, or a baseline's noise."""
-    learning = scenario.learning
-    parts = [scenario.network.topology, getattr(learning.algorithm, "start", None), *learning.baselines]
-    return any(getattr(part, "is_random", False) and getattr(part, "seed", None) is None for part in parts)
 
 
 #: Moments at which it is asked whether all are spent.
@@ -255,15 +215,11 @@ def _expected_end(limits: np.ndarray, rates: np.ndarray, time: float) -> tuple[f
 
     grid = np.linspace(0.0, time, _GRID)
     spent = np.ones(_GRID)
-    for (limit, rate), agents in _alike(limits, rates):
+    # Agents that have the same limit and rate are alike.
+    pairs, counts = np.unique(np.stack([limits.astype(float), rates]), axis=1, return_counts=True)
+    for (limit, rate), agents in zip(pairs.T.tolist(), counts.tolist(), strict=True):
         spent *= gammainc(max(limit, 1e-9), rate * grid) ** agents
     return float(np.trapezoid(1 - spent, grid)), float(spent[-1])
-
-
-def _alike(limits: np.ndarray, rates: np.ndarray) -> list[tuple[tuple[float, float], int]]:
-    """Limit and rate of agents that are alike, and how many there are."""
-    pairs, counts = np.unique(np.stack([limits.astype(float), rates]), axis=1, return_counts=True)
-    return [((float(a), float(b)), int(n)) for (a, b), n in zip(pairs.T, counts, strict=True)]
 
 
 def _releases_a_tick(setup: ReplaySetup) -> np.ndarray:

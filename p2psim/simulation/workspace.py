@@ -51,18 +51,14 @@ class Workspace:
         # Identifiers by the scenario's id; the scenario is kept with them, so that the id stays its own.
         self._known: OrderedDict[tuple[int, int | None], tuple[Scenario, str]] = OrderedDict()
 
-    def prepare(self, scenario: Scenario) -> None:
-        """Make a scenario's case; on disk, unless every replica draws its own.
+    def case(self, scenario: Scenario, replica: int) -> PreparedData:
+        """Case of a scenario (without a sweep) in one replica; on disk from now on, unless replicas draw their own.
 
         Raises
         ------
         MeaningError, MissingSourceError
             If the data cannot be prepared as the scenario says.
         """
-        self.case(scenario, 0)
-
-    def case(self, scenario: Scenario, replica: int) -> PreparedData:
-        """Case of a scenario (without a sweep) in one replica."""
         problem_id = self._identify(scenario, replica)
         if problem_id in self._open:
             self._open.move_to_end(problem_id)
@@ -181,17 +177,8 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> PreparedData:
             lambda: adapter_of(scenario).arrays(scenario, prepared),
             arrays=True,
         )
-    return PreparedData(
-        problem_id,
-        arrays,
-        prepared.labels,
-        prepared.groups,
-        prepared.x_l1,
-        prepared.x_max,
-        prepared.y_max,
-        prepared.fitted,
-        prepared.warnings + warnings,
-    )
+    known = {key: getattr(prepared, key) for key in _KNOWN_OF_CASE}
+    return PreparedData(problem_id, arrays, **known | {"warnings": prepared.warnings + warnings})
 
 
 #: The time stamp of every member, so that equal arrays make equal files.

@@ -24,7 +24,7 @@ from p2psim.core.registry import parts as registered
 from p2psim.learning.graph.algorithms import GossipAlgorithm
 from p2psim.learning.graph.gossip import GossipReplay
 from p2psim.learning.graph.metrics import GraphMetric
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.learning.losses import Squared
 from p2psim.learning.metrics import StarMetric
 from p2psim.learning.reference import reference_gossip
@@ -34,16 +34,7 @@ from p2psim.network.graph import from_edges
 from p2psim.network.metrics import NetworkMetric
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
-from p2psim.testing.network_parts import check_availability, check_channel, check_exchange
-from p2psim.testing.parts import (
-    check_accountant,
-    check_allocation,
-    check_feature,
-    check_loss,
-    check_mechanism,
-    check_partition,
-    check_topology,
-)
+from p2psim.testing import network_parts, parts
 
 #: Classes whose methods are to be written.
 BASES = (StarMetric, GraphMetric, NetworkMetric, Figure)
@@ -106,26 +97,27 @@ def _gossip(part: GossipAlgorithm) -> Iterator[str]:
     noise, start = random.standard_normal((commits.size, p)), random.standard_normal((n, p))
     order = np.lexsort((commits["release"], commits["agent"]))
     rule = GraphRule(clip=1.0)
-    replay = GossipReplay(part, problem, rule, start)
+    task = GraphTask(problem, rule, start)
+    replay = GossipReplay(part, task)
     replay.feed(events, noise)
-    *_, last = reference_gossip(part, problem, rule, start, events, noise[order])
+    *_, last = reference_gossip(part, task, events, noise[order])
     if not np.allclose(replay.theta, last, rtol=1e-9, atol=1e-12):
         yield "two replays of the same events differ: its methods are no functions of their arguments"
 
 
 #: Checks of a kind: a function that yields what is wrong with a part.
 CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
-    "topology": check_topology,
-    "exchange": check_exchange,
-    "channel": check_channel,
-    "availability": check_availability,
+    "topology": parts.check_topology,
+    "exchange": network_parts.check_exchange,
+    "channel": network_parts.check_channel,
+    "availability": network_parts.check_availability,
     "algorithm": check_algorithm,
-    "loss": check_loss,
-    "feature": check_feature,
-    "partition": check_partition,
-    "mechanism": check_mechanism,
-    "allocation": check_allocation,
-    "accountant": check_accountant,
+    "loss": parts.check_loss,
+    "feature": parts.check_feature,
+    "partition": parts.check_partition,
+    "mechanism": parts.check_mechanism,
+    "allocation": parts.check_allocation,
+    "accountant": parts.check_accountant,
     "metric": partial(check_class, method="measure"),
     "figure": partial(check_class, method="draw"),
 }

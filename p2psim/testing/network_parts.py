@@ -55,6 +55,7 @@ def _play(network: Network, limit: int | None = None, seed: int = 0) -> np.ndarr
         resending=network.channel.resending,
         end=TIME,
         polled=network.exchange.polled,
+        order=network.ordering,
     )
     return events
 
@@ -68,17 +69,18 @@ def _runs(where: str, network: Network) -> Iterator[str]:
         yield f"{where}: {error}"
         return
     if not np.array_equal(events, again):
-        yield (
-            f"{where}: the same streams give other events: take random numbers from them alone, and keep nothing from "
-            "one run to the next"
-        )
+        reason = "take random numbers from them alone, and keep nothing from one run to the next"
+        yield f"{where}: the same streams give other events: {reason}"
 
+
+#: Messages that collide and are sent again.
+COLLIDING = Channel(airtime=0.05, collision="aloha", retransmit=ResendSame(limit=2))
 
 #: Networks that an exchange is tried in.
 CONDITIONS = {
     "an ideal network": (Channel(), None),
     "delays and losses": (Channel(latency=Distribution(exponential=0.3), loss=0.3), None),
-    "collisions": (Channel(airtime=0.05, collision="aloha", retransmit=ResendSame(limit=2)), None),
+    "collisions": (COLLIDING, None),
     "missed wakes": (Channel(), Bernoulli(drop=0.3)),
     "absences": (Channel(latency=0.2), Renewal(up=3.0, down=1.0)),
 }
@@ -129,15 +131,14 @@ def check_channel(part: ChannelEffect) -> Iterator[str]:
             yield f"delay gives {late!r}; must be finite and 0 or more"
             return
         if (lost, late) != (again.is_lost(delivery, same), again.delay(delivery, same)):
-            yield (
-                "two runs with the same generator give other answers: take random numbers from the argument `random` "
-                "alone, and keep what must be remembered in what `open` returns"
-            )
+            alone = "take random numbers from the argument `random` alone"
+            remember = "keep what must be remembered in what `open` returns"
+            yield f"two runs with the same generator give other answers: {alone}, and {remember}"
             return
     for where, channel in {
         "messages that take no time": Channel(),
         "delays and losses": Channel(latency=0.2, loss=0.2),
-        "collisions": Channel(airtime=0.05, collision="aloha", retransmit=ResendSame(limit=2)),
+        "collisions": COLLIDING,
     }.items():
         # A copy: this process may not have read the language of scenarios, which learns of parts.
         affected = channel.model_copy(update={"effects": [part]})

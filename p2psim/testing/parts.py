@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,12 @@ def check_loss(part: Loss) -> Iterator[str]:
             return
     if (values < 0).any():
         yield "values are negative"
-    yield from _derivatives(part, z, y, slopes, seconds)
-    yield from _bounds(part, z, y, slopes, seconds)
+    yield from _slopes(part, z, y, slopes, seconds)
     yield from _compiled(part, z, y, values, slopes)
     yield from _minimiser(part)
 
 
-def _derivatives(
+def _slopes(
     part: Loss, z: np.ndarray, y: np.ndarray, slopes: np.ndarray, seconds: np.ndarray
 ) -> Iterator[str]:
     below, above = part.slopes(z - STEP, y), part.slopes(z + STEP, y)
@@ -65,17 +65,11 @@ def _derivatives(
         yield "second_slopes are not the derivative of slopes"
     if (above < below - 1e-9).any():
         yield "it is not convex: a slope falls as the score rises"
-
-
-def _bounds(
-    part: Loss, z: np.ndarray, y: np.ndarray, slopes: np.ndarray, seconds: np.ndarray
-) -> Iterator[str]:
     if (seconds > part.curvature * (1 + 1e-9)).any():
         yield f"a second slope of {seconds.max():g} is above the curvature, {part.curvature:g}"
     if (np.abs(slopes) > part.slope_bound * (1 + 1e-9)).any():
         yield f"a slope of {np.abs(slopes).max():g} is above slope_bound, {part.slope_bound:g}"
-    x_l1 = np.abs(z) / 2
-    bounds = part.slope_bounds(x_l1, np.abs(y) if not part.needs_classes else y, 2.0)
+    bounds = part.slope_bounds(np.abs(z) / 2, np.abs(y) if not part.needs_classes else y, 2.0)
     if (np.abs(slopes) > np.asarray(bounds) * (1 + 1e-9)).any():
         yield "a slope is above slope_bounds(‖x‖₁, y, θ_max) where |z| = θ_max·‖x‖₁"
 
@@ -83,24 +77,15 @@ def _bounds(
 def _compiled(
     part: Loss, z: np.ndarray, y: np.ndarray, values: np.ndarray, slopes: np.ndarray
 ) -> Iterator[str]:
+    from numba import njit
+
+    from p2psim.learning.losses import compiled
+
     try:
         form = part.for_kernel()
     except P2PSimError as error:
         yield f"{error}"
         return
-    for name, compiled, expected in zip(
-        ("value", "slope"), _evaluate(form, z, y), (values, slopes), strict=True
-    ):
-        if not np.allclose(compiled, expected, rtol=1e-9, atol=1e-12):
-            worst = np.abs(compiled - expected).max()
-            yield f"the compiled {name} differs from the one in NumPy by up to {worst:.2g}"
-
-
-def _evaluate(form: Any, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from numba import njit
-
-    from p2psim.learning.losses import compiled
-
     value, slope = compiled.value, compiled.slope
 
     @njit
@@ -110,7 +95,10 @@ def _evaluate(form: Any, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.n
 
     out = np.empty((2, z.size))
     loop(form, z, y, out)
-    return out[0], out[1]
+    for name, computed, expected in zip(("value", "slope"), out, (values, slopes), strict=True):
+        if not np.allclose(computed, expected, rtol=1e-9, atol=1e-12):
+            worst = np.abs(computed - expected).max()
+            yield f"the compiled {name} differs from the one in NumPy by up to {worst:.2g}"
 
 
 def _minimiser(part: Loss) -> Iterator[str]:
@@ -265,13 +253,9 @@ def check_feature(part: Feature) -> Iterator[str]:
     if len(set(done.names)) != len(done.names):
         yield f"two features have one name: {', '.join(done.names)}"
     if not part.data_dependent:
-        turned, (of_others,) = apply_features([part], _turned(held), key)
+        turned, (of_others,) = apply_features([part], replace(held, X=held.X[::-1].copy()), key)
         if of_others != fitted or not np.allclose(turned.X[::-1], done.X, rtol=1e-9, atol=1e-9):
             yield "a record's features depend on other records: map each row by itself, or set `data_dependent`"
-
-
-def _turned(held: Held) -> Held:
-    return Held(**(vars(held) | {"X": held.X[::-1].copy()}))
 
 
 #: Agents that a topology is asked for if it does not say how many there are.

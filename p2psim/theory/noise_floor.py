@@ -120,28 +120,20 @@ def stationary_moments(
     variance = np.broadcast_to(np.asarray(noise_variance, dtype=float), steep.shape)
     N = steep.shape[1]
     gamma = np.full(N, 1 / N) if wake_shares is None else np.asarray(wake_shares, dtype=float)
-    rows = [
-        _solve_one(1 - learner_decay, 1 - owner_decay - hj, vj, gamma)
-        for hj, vj in zip(steep, variance, strict=True)
-    ]
-    learner, owners, cross = (np.array(part) for part in zip(*rows, strict=True))
-    return Moments(learner, owners, cross)
-
-
-def _solve_one(a: float, b: Float, variance: Float, gamma: Float) -> tuple[float, Float, Float]:
-    """One eigenvector: (E x², E y_i², E x·y_i)."""
-    scale = float(variance.max())
-    if scale == 0:
-        scale = 1.0
-    learner, owners, cross = _of_relative(a, b.tobytes(), (variance / scale).tobytes(), gamma.tobytes())
-    return scale * learner, scale * owners, scale * cross
+    rows = []
+    for decays, of_answer in zip(1 - owner_decay - steep, variance, strict=True):
+        scale = float(of_answer.max()) or 1.0
+        relative = (of_answer / scale).tobytes()
+        solved = _solved(1 - learner_decay, decays.tobytes(), relative, gamma.tobytes())
+        rows.append([scale * part for part in solved])
+    return Moments(*(np.array(part) for part in zip(*rows, strict=True)))
 
 
 @lru_cache(maxsize=256)
-def _of_relative(a: float, decays: bytes, variances: bytes, shares: bytes) -> tuple[float, Float, Float]:
-    """`_solve_one` for variances of at most one: the same in all cells of a sweep over budgets.
+def _solved(a: float, decays: bytes, variances: bytes, shares: bytes) -> tuple[float, Float, Float]:
+    """E x², E y_i² and E x·y_i along one eigenvector, for variances of at most one.
 
-    Unknowns are (A, B_1..B_N, C_1..C_N) = (E x², E y_i², E x·y_i).
+    They are the same in all cells of a sweep over budgets. Unknowns are (A, B_1..B_N, C_1..C_N), in this order.
     """
     b, variance, gamma = (np.frombuffer(each) for each in (decays, variances, shares))
     N = len(b)

@@ -9,7 +9,7 @@ import pytest
 from star_cases import scenario as small_scenario
 
 from p2psim.analysis.forecasts.best import best
-from p2psim.analysis.forecasts.collaboration import Alike, parties
+from p2psim.analysis.forecasts.collaboration import Alike
 from p2psim.analysis.forecasts.forecast import forecast, setting
 from p2psim.analysis.forecasts.pilot import calibrate
 from p2psim.analysis.forecasts.star_setting import changed
@@ -122,7 +122,7 @@ def test_what_is_approximate_says_why(changes, reason, workspace):
 def test_at_the_break_even_budget_nobody_gains_or_loses(workspace):
     one = scenario({**ROUNDS, "learning.algorithm.horizon": 3000})
     found = made(one, workspace)
-    ends = [party for party in parties(found) if party.break_even not in (None, np.inf)]
+    ends = [party for party in found.parties if party.break_even not in (None, np.inf)]
     assert ends
     for party in ends:
         factor = party.break_even / party.epsilon

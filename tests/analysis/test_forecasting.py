@@ -8,7 +8,7 @@ import pytest
 from star_cases import random_problem, scenario
 
 from p2psim.analysis.forecasts.best import best
-from p2psim.analysis.forecasts.collaboration import Alike, parties
+from p2psim.analysis.forecasts.collaboration import Alike
 from p2psim.analysis.forecasts.forecast import forecast, setting
 from p2psim.analysis.forecasts.pilot import calibrate
 from p2psim.analysis.forecasts.star_setting import changed
@@ -176,7 +176,7 @@ def test_an_unstable_step_is_told(workspace):
 def test_at_the_break_even_budget_nobody_gains_or_loses(workspace):
     one = scenario(LINEAR)
     found = made(one, workspace)
-    ends = [party for party in parties(found) if party.break_even is not None]
+    ends = [party for party in found.parties if party.break_even is not None]
     assert ends
     for party in ends:
         factor = party.break_even / party.epsilon
@@ -191,15 +191,15 @@ def test_figures_are_drawn_from_the_forecast(workspace):
     small that noise has no scale, nothing.
     """
     cell = forecast_scenario(scenario(LINEAR))[0]
-    assert cell.psi_at(1.0) == pytest.approx(cell.forecast.psi)
-    party = next(one for one in cell.parties if one.break_even is not None)
-    assert cell.psi_at(party.break_even / party.epsilon) == pytest.approx(party.alone, rel=1e-6)
-    assert cell.psi_at(1e-320) == np.inf
+    assert cell.forecast.psi_at(1.0) == pytest.approx(cell.forecast.psi)
+    party = next(one for one in cell.forecast.parties if one.break_even is not None)
+    assert cell.forecast.psi_at(party.break_even / party.epsilon) == pytest.approx(party.alone, rel=1e-6)
+    assert cell.forecast.psi_at(1e-320) == np.inf
 
 
 def test_parties_noise_is_all_noise(workspace):
     found = made(scenario(LINEAR), workspace)
-    assert sum(one.noise for one in parties(found)) + found.parts.noiseless[-1] == pytest.approx(found.psi)
+    assert sum(one.noise for one in found.parties) + found.parts.noiseless[-1] == pytest.approx(found.psi)
 
 
 def test_average_owners_are_the_owners_where_these_are_alike(workspace):

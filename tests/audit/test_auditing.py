@@ -185,13 +185,13 @@ def test_a_sensitivity_that_forgets_a_factor_is_found(monkeypatch: pytest.Monkey
 def test_ways_that_differ_by_a_factor_of_the_budget_are_audited_once() -> None:
     scenario = star_scenario(sweep={"privacy.epsilon": [1, 100]})
     found = run(scenario)
-    assert [one.mode.cells for one in found.audited] == [(0, 1)]
+    assert [one.cells for one in found.audited] == [(0, 1)]
 
 
 def test_batches_of_different_rates_are_audited_each() -> None:
     rates = [{"kind": "poisson", "rate": rate} for rate in (0.2, 0.5)]
     found = run(star_scenario(sweep={"learning.algorithm.batch": rates}), samples=100)
-    assert [one.mode.cells for one in found.audited] == [(0,), (1,)]
+    assert [one.cells for one in found.audited] == [(0,), (1,)]
 
 
 def test_what_claims_nothing_is_not_audited() -> None:

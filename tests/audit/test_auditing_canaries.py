@@ -29,7 +29,7 @@ CASES = [
 
 
 def ends(reach: GradientLimits, pair: Pair) -> np.ndarray:
-    return np.stack([gradients(reach, pair.x[w], float(pair.y[w]), pair.start) for w in (0, 1)])
+    return np.stack([gradients(reach, record.x, record.y, record.start) for record in pair])
 
 
 @pytest.mark.parametrize("p", [1, 2, 5])
@@ -39,11 +39,11 @@ def test_gradients_are_as_far_apart_as_the_claim_allows(
 ) -> None:
     # 2(θ_max·B + y_max)·B is the bound of a squared loss: here 2(4.8125·.4 + .2)·.4 = 1.7.
     reach = REACHES[kind](loss, order, box)
-    for pair in pairs(reach, p):
+    for name, pair in pairs(reach, p).items():
         both = ends(reach, pair)
         norms = np.linalg.norm(both, ord=order, axis=1)
         assert (norms <= BOUND * (1 + 1e-9)).all()
-        if pair.name == "dense" and loss.kind == "squared" and kind == "bounds" and order == 2:
+        if name == "dense" and loss.kind == "squared" and kind == "bounds" and order == 2:
             continue  # ‖x‖₁ is bounded: spread over coordinates, x is short in L2
         apart = float(np.linalg.norm(both[0] - both[1], ord=order))
         # Records in two directions are √2 of the bound apart in L2; one coordinate has but two labels.
@@ -62,8 +62,7 @@ def test_gradients_are_as_far_apart_as_the_claim_allows(
 @pytest.mark.parametrize("order", [1, 2])
 def test_the_dense_pair_differs_alike_in_all_coordinates(loss: Loss, order: int) -> None:
     reach = GradientLimits(loss, BOUND, BOUND, order, 3.0)
-    _, dense = pairs(reach, 6)
-    both = ends(reach, dense)
+    both = ends(reach, pairs(reach, 6)["dense"])
     difference = np.abs(both[0] - both[1])
     assert np.allclose(difference, difference[0])
     # L2 hides √p in L1.

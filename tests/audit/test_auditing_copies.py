@@ -1,7 +1,5 @@
 """Copies of a small network are independent of each other, and each is what it would be alone."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import small_study
@@ -50,7 +48,7 @@ def events_of(system: AuditSystem) -> np.ndarray:
 
 def test_copies_are_the_run_again_with_their_own_agents(system: AuditSystem) -> None:
     events, copies = events_of(system), 3
-    noise = np.zeros((copies, releases_of(events)[0].agents.size, system.dimension))
+    noise = np.zeros((copies, releases_of(events).agents.size, system.dimension))
     played = np.concatenate([chunk for _, chunk, *_ in Copies(events, 2, copies).play(noise)])
     assert (played["seq"] == np.arange(played.size)).all()
     caused = played[played["cause"] >= 0]
@@ -78,10 +76,9 @@ def test_copies_are_the_run_again_with_their_own_agents(system: AuditSystem) -> 
 
 def test_each_copy_shows_what_it_would_alone(system: AuditSystem) -> None:
     events, p = events_of(system), system.dimension
-    made = releases_of(events)[0].agents.size
+    made = releases_of(events).agents.size
     noise = np.random.default_rng(1).laplace(size=(4, made, p))
-    pair = pairs(system.limits, p)[1]
-    held = pair.records()
+    held = pairs(system.limits, p)["dense"]
     key = np.zeros(2, np.uint64)
     together = system.play(held, events, noise, key)
     for copy in range(4):
@@ -92,10 +89,9 @@ def test_each_copy_shows_what_it_would_alone(system: AuditSystem) -> None:
 
 def test_what_is_seen_is_the_gradient_and_the_noise(system: AuditSystem) -> None:
     events, p = events_of(system), system.dimension
-    own, _ = releases_of(events)
+    own = releases_of(events)
     noise = np.random.default_rng(1).laplace(size=(2, own.agents.size, p))
-    pair = pairs(system.limits, p)[0]
-    held = pair.records()
+    held = pairs(system.limits, p)["one coordinate"]
     seen = system.play(held, events, noise, np.zeros(2, np.uint64))
     for row, agent in enumerate(own.agents):
         record = held[int(agent)]
@@ -105,8 +101,7 @@ def test_what_is_seen_is_the_gradient_and_the_noise(system: AuditSystem) -> None
 
 def test_a_record_with_no_gradient_changes_nothing(system: AuditSystem) -> None:
     events, p = events_of(system), system.dimension
-    made = releases_of(events)[0].agents.size
-    pair = pairs(system.limits, p)[0]
-    nothing = replace(Record(pair.x[0], 1.0, np.zeros(p)), x=np.zeros(p))
+    made = releases_of(events).agents.size
+    nothing = Record(np.zeros(p), 1.0, np.zeros(p))
     seen = system.play([nothing, nothing], events, np.zeros((1, made, p)), np.zeros(2, np.uint64))
     assert not np.abs(seen.gradients).max() > 1e-12

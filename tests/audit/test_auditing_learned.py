@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from p2psim.audit.trial import Claim, _findings
+from p2psim.audit.claims import Claim, findings_of
+from p2psim.audit.noise import LAPLACE, learned, log_ratio
 from p2psim.privacy.accounting.noises import PURE
-from p2psim.privacy.audit import LAPLACE, learned, log_ratio
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -52,7 +52,7 @@ def refuted(draw: Draw, samples: int, seed: int, gamma: float = GAMMA) -> bool:
         for side in (0.5, -0.5):
             seen = side * moved + draw(rng, (samples, 1, COORDINATES))
             scores.append(np.stack([log_ratio(law, seen, moved / 2, -moved / 2) for law in laws]))
-    found = _findings(["one coordinate", "dense"], scores, Claim(PURE, np.ones(1), 1.0), gamma / 3)
+    found = findings_of(["one coordinate", "dense"], scores, Claim(PURE, np.ones(1), 1.0), gamma / 3)
     return any(one.rejects for one in found)
 
 

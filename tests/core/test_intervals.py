@@ -42,3 +42,13 @@ def test_ratio_of_what_is_twice_as_large_is_two() -> None:
     a = np.random.default_rng(2).lognormal(size=9)
     interval = ratio_interval(a, 2 * a)
     assert (interval.estimate, interval.low, interval.high) == pytest.approx((2, 2, 2))
+
+
+def test_where_all_values_of_one_sample_agree_the_interval_is_that_of_the_other() -> None:
+    """Welch's degrees of freedom are then those of the sample that varies; nothing warns."""
+    interval = welch_interval(np.full(5, 1.0), np.array([1.0, 2.0, 3.0]))
+    half = 4.302652729911275 / np.sqrt(
+        3
+    )  # Student's t with 2 degrees of freedom at 97.5 %, standard deviation 1
+    assert interval.estimate == 1.0
+    assert [interval.low, interval.high] == pytest.approx([1.0 - half, 1.0 + half])

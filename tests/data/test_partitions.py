@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from p2psim.core.errors import MeaningError
+from p2psim.core.errors import MeaningError, OptionError
 from p2psim.data.groups import Groups, group_of
 from p2psim.data.labels import Column
 from p2psim.data.partitions import ByColumn, Contiguous, Equal, OfSizes
@@ -96,7 +95,7 @@ def test_refused_columns():
 @pytest.mark.parametrize("wanted", [[], [0], [-3], [2.5], "all"])
 def test_sizes_must_be_positive_whole_numbers(wanted):
     for kind in (Contiguous, OfSizes):
-        with pytest.raises(ValidationError):
+        with pytest.raises(OptionError):
             kind(sizes=wanted)
 
 
@@ -122,5 +121,5 @@ def test_groups_by_number_of_records():
     ],
 )
 def test_groups_must_fit(cut, names):
-    with pytest.raises(ValidationError):
+    with pytest.raises(OptionError):
         Groups(cut=cut, names=names)

@@ -14,7 +14,7 @@ from p2psim.core.events import COMMIT, DROP, SEND
 from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
 from p2psim.learning.graph.algorithms import RelativePenalty, penalty
 from p2psim.learning.graph.optimum import minimise_together
-from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.graph.problem import GraphProblem, GraphTask
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_replay_admm
 from p2psim.network.channels.channel import Channel
@@ -72,8 +72,8 @@ class TestCompiledIsPlain:
     def test_to_1e_12_with_the_objective(self, run, pieces: int) -> None:  # type: ignore[no-untyped-def]
         problem, rule, start, events, noise = run
         made = releases(events)
-        plain = list(reference_replay_admm(problem, rule, start, events, noise[by_agent(made)]))
-        replay = AdmmReplay(problem, rule, start)
+        plain = list(reference_replay_admm(GraphTask(problem, rule, start), events, noise[by_agent(made)]))
+        replay = AdmmReplay(GraphTask(problem, rule, start))
         ends = [0, *np.flatnonzero(events["kind"] == COMMIT) + 1]
         assert len(plain) == len(ends)
         done = 0
@@ -92,14 +92,14 @@ class TestCompiledIsPlain:
         problem = problem_on(links, LOSSES["squared"], 2, 0)
         for channel in CHANNELS.values():
             events = play(links, "edge", channel=channel, commits=100)
-            replay = feed(AdmmReplay(problem, AdmmRule(rho=1.0), np.zeros((6, 2))), events, 2)
+            replay = feed(AdmmReplay(GraphTask(problem, AdmmRule(rho=1.0), np.zeros((6, 2)))), events, 2)
             assert replay.vectors_sent == 2 * (events["kind"] == SEND).sum()
             assert channel != Channel() or replay.vectors_sent == 400
 
     def test_lost_and_late_messages_leave_nothing_behind(self) -> None:
         links = ring(6)
         problem = problem_on(links, LOSSES["squared"], 2, 0)
-        replay = AdmmReplay(problem, AdmmRule(rho=1.0, inner=1), np.zeros((6, 2)))
+        replay = AdmmReplay(GraphTask(problem, AdmmRule(rho=1.0, inner=1), np.zeros((6, 2))))
         events = play(links, "edge", channel=Channel(latency=0.5, loss=0.5), commits=3_000)
         assert (events["kind"] == DROP).sum() > 3_000
         for piece in np.array_split(events, 50):
@@ -118,7 +118,7 @@ class TestFixedPoint:
     ) -> None:
         problem = problem_on(links, LOSSES[loss], 3, 5)
         rule = AdmmRule(rho=penalty(RelativePenalty(mean_weight=rho), links.weights), inner=inner)
-        replay = AdmmReplay(problem, rule, np.zeros((links.agents, 3)))
+        replay = AdmmReplay(GraphTask(problem, rule, np.zeros((links.agents, 3))))
         best = minimise_together(problem)
         for replica in range(20):
             # Each piece is a run of its own; what was on its way when it ended is lost.
@@ -147,7 +147,7 @@ class TestLocalSteps:
         links = Graph(problem.indptr, problem.indices, False, problem.weights)
         events = play(links, "edge", commits=5)
         at = int(np.flatnonzero(events["kind"] == SEND)[0])
-        replay = AdmmReplay(problem, rule, start)
+        replay = AdmmReplay(GraphTask(problem, rule, start))
         replay.feed(events[: at + 1], np.full((1, problem.dimension), noise))
         agent = int(events["agent"][at])
         return agent, replay.theta[agent]
@@ -199,7 +199,9 @@ class TestLocalSteps:
             (10.0, np.zeros(5)),
             (np.inf, np.zeros(5)),
         ):
-            replay = feed(AdmmReplay(problem, AdmmRule(rho=1.0, bound=bound), np.zeros((5, 2))), events, 2)
+            replay = feed(
+                AdmmReplay(GraphTask(problem, AdmmRule(rho=1.0, bound=bound), np.zeros((5, 2)))), events, 2
+            )
             np.testing.assert_array_equal(replay.violations.counts, expected)
 
 
@@ -210,7 +212,7 @@ class TestGoingOn:
         problem = problem_on(links, LOSSES["squared"], 2, 0)
         start = np.random.default_rng(1).normal(size=(6, 2))
         events = play(links, "edge", limits=np.zeros(6, np.int64), goes_on=True, commits=3_000)
-        replay = AdmmReplay(problem, AdmmRule(rho=1.0), start)
+        replay = AdmmReplay(GraphTask(problem, AdmmRule(rho=1.0), start))
         replay.feed(events, np.empty((0, 2)))
         assert np.ptp(replay.theta, axis=0).max() < 1e-8
 
@@ -221,7 +223,7 @@ class TestGoingOn:
         anchor = np.random.default_rng(2).normal(size=(6, 2))
         events = play(links, "edge", limits=np.zeros(6, np.int64), goes_on=True, commits=20_000, check=False)
         rho = penalty(RelativePenalty(mean_weight=1.0), links.weights)
-        replay = AdmmReplay(problem, AdmmRule(rho=rho, anchored=True), np.zeros((6, 2)), anchor)
+        replay = AdmmReplay(GraphTask(problem, AdmmRule(rho=rho, anchored=True), np.zeros((6, 2)), anchor))
         replay.feed(events, np.empty((0, 2)))
         W = np.zeros((6, 6))
         W[np.repeat(np.arange(6), np.diff(links.indptr)), links.indices] = links.weights
@@ -241,4 +243,4 @@ def test_models_that_are_not_finite() -> None:
     start = np.zeros((5, 2))
     start[2] = np.nan
     with pytest.raises(SimulationError, match="agent 2 is not finite"):
-        AdmmReplay(problem, AdmmRule(rho=1.0), start, track=False).check()
+        AdmmReplay(GraphTask(problem, AdmmRule(rho=1.0), start), track=False).check()

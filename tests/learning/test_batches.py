@@ -14,7 +14,7 @@ from star_cases import LOSSES, random_problem, replay_compiled, star_events
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import stream_key
-from p2psim.learning.batches import POISSON, FixedBatch, PoissonBatch, Sampling, Whole, sampling
+from p2psim.learning.batches import POISSON, FixedBatch, GradientRule, PoissonBatch, Sampling, Whole, sampling
 from p2psim.learning.graph.problem import GraphRule
 from p2psim.learning.owner_kernel import Records, batch_gradient, draw_fixed, draw_poisson
 from p2psim.learning.reference import drawn, mean_gradient
@@ -144,7 +144,7 @@ class TestGradients:
         theta = np.resize(theta, problem.dimension)
         for owner, release in [(0, 0), (1, 7)]:
             found = gradient(problem, how, owner, release, theta, clip)
-            expected = mean_gradient(problem, owner, theta, clip, release, how)
+            expected = mean_gradient(problem, owner, theta, GradientRule(clip), release, how)
             np.testing.assert_allclose(
                 found, expected, rtol=1e-12, atol=1e-12 * max(1, np.abs(expected).max())
             )
@@ -154,7 +154,7 @@ class TestGradients:
         problem = random_problem(LOSSES["logistic"](), [7], 3, seed=2)
         how, theta = sampling(batch, problem.records, KEY), np.array([0.3, -1.0, 0.5])
         found = np.array([gradient(problem, how, 0, t, theta, 1.0) for t in range(20_000)])
-        full = mean_gradient(problem, 0, theta, 1.0, 0, None)
+        full = mean_gradient(problem, 0, theta, GradientRule(1.0), 0, None)
         z = (found.mean(axis=0) - full) / (found.std(axis=0) / np.sqrt(len(found)))
         assert np.abs(z).max() < stats.norm.isf(LEVEL / 6)
 
@@ -202,7 +202,7 @@ class TestStar:
         events = star_events(3, 60, seed)
         noise = 0.1 * np.random.default_rng(seed).laplace(size=(60, problem.dimension))
         method, how = StarMethod(0.02, 0.5, False), sampling(batch, problem.records, KEY)
-        plain = reference_replay(problem, method, events, noise, clip, how)
+        plain = reference_replay(problem, method, events, noise, GradientRule(clip), how)
         whole = replay_compiled(problem, method, events, noise, clip, every=1, sampling=how).recorded
         assert np.abs(whole.theta - plain).max() <= 1e-12 * np.abs(plain).max()
         pieces = replay_compiled(

@@ -16,7 +16,7 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
 from p2psim.learning.graph.averaging import AveragingReplay
 from p2psim.learning.graph.gossip import GossipReplay
-from p2psim.learning.graph.problem import GraphRule
+from p2psim.learning.graph.problem import GraphRule, GraphTask
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_gossip
 from p2psim.network.channels.channel import Channel
@@ -66,7 +66,7 @@ def test_compiled_gradients_give_the_models_of_the_reference(
     )
     drawn = sampling(batch, problem.records, np.array([seed, 7], np.uint64))
     algorithm, rule = GossipSgd(commits=80, learning_rate=0.2, decay=0.1), GraphRule(clip, order, grid=grid)
-    replay = GossipReplay(algorithm, problem, rule, start, drawn)
+    replay = GossipReplay(algorithm, GraphTask(problem, rule, start, sampling=drawn))
     row = 0
     for first in range(0, events.size, chunk):
         piece = events[first : first + chunk]
@@ -74,7 +74,9 @@ def test_compiled_gradients_give_the_models_of_the_reference(
         replay.feed(piece, noise[row : row + made])
         row += made
     by_agent = np.lexsort((commits["release"], commits["agent"]))
-    *_, last = reference_gossip(algorithm, problem, rule, start, events, noise[by_agent], drawn)
+    *_, last = reference_gossip(
+        algorithm, GraphTask(problem, rule, start, sampling=drawn), events, noise[by_agent]
+    )
     np.testing.assert_allclose(replay.theta, last, rtol=1e-9, atol=1e-9)
 
 
@@ -86,7 +88,7 @@ def test_without_steps_it_is_averaging():
         np.random.default_rng(0).normal(size=(LINKS.agents, problem.dimension)),
     )
     algorithm = GossipSgd(commits=80, learning_rate=1e-300)
-    replay = GossipReplay(algorithm, problem, GraphRule(), start)
+    replay = GossipReplay(algorithm, GraphTask(problem, GraphRule(), start))
     replay.feed(events, np.zeros((int((events["kind"] == COMMIT).sum()), problem.dimension)))
     averaging = AveragingReplay(start)
     silent = events.copy()
@@ -101,9 +103,7 @@ def test_an_update_without_a_model_that_was_heard_is_refused():
     problem = problem_of(Squared(), LINKS, [4] * LINKS.agents, 2, 1.0, seed=3)
     replay = GossipReplay(
         GossipSgd(commits=5, learning_rate=0.1),
-        problem,
-        GraphRule(),
-        np.zeros((LINKS.agents, problem.dimension)),
+        GraphTask(problem, GraphRule(), np.zeros((LINKS.agents, problem.dimension))),
     )
     with pytest.raises(SimulationError, match="give gossip"):
         replay.feed(events, np.zeros((5, problem.dimension)))

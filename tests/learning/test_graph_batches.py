@@ -20,7 +20,7 @@ from p2psim.core.events import COMMIT, SEND
 from p2psim.core.randomness import stream_key
 from p2psim.learning.batches import FixedBatch, PoissonBatch, sampling
 from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
-from p2psim.learning.graph.problem import GraphRule
+from p2psim.learning.graph.problem import GraphRule, GraphTask
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.reference import reference_replay, reference_replay_admm
 
@@ -53,7 +53,7 @@ def test_descent_equals_plain(kind, batch, seed, order, clip, limits):
     events = graph_events(where, 50, seed, limits=most, goes_on=True)
     noise, rule = laplace_noise(events, 3, 0.1, seed), GraphRule(clip, order)
     how = sampling(batch, problem.records, KEY)
-    plain = np.array(list(reference_replay(problem, rule, start, events, noise, sampling=how)))
+    plain = np.array(list(reference_replay(GraphTask(problem, rule, start, sampling=how), events, noise)))
     found = paths(problem, rule, start, events, noise, sampling=how)
     assert np.abs(found - plain).max() <= 1e-12 * np.abs(plain).max()
     # What is tracked beside it is the objective of all records.
@@ -69,15 +69,15 @@ def test_admm_equals_plain(batch, inner):
     events, start = play(links, "edge", commits=60), np.zeros((5, 2))
     how = sampling(batch, problem.records, KEY)
     rule = AdmmRule(rho=1.0, inner=inner, clip=0.5)
-    replay = fed(AdmmReplay(problem, rule, start, sampling=how), events)
+    replay = fed(AdmmReplay(GraphTask(problem, rule, start, sampling=how)), events)
     noise = np.zeros((events.size, 2))
-    *_, plain = reference_replay_admm(problem, rule, start, events, noise, sampling=how)
+    *_, plain = reference_replay_admm(GraphTask(problem, rule, start, sampling=how), events, noise)
     np.testing.assert_allclose(replay.theta, plain, rtol=1e-10, atol=1e-12)
 
 
 def longest_at_releases(problem, events, rule, start, noise, how):
     """Of each release, by agent in order: the commits before it, and the longest gradient of any of its records."""
-    path = reference_replay(problem, rule, start, events, noise, sampling=how)
+    path = reference_replay(GraphTask(problem, rule, start, sampling=how), events, noise)
     theta, step, seen = next(path), 0, {i: [] for i in range(problem.agents)}
     for event in events[events["kind"] == COMMIT]:
         i = int(event["agent"])
@@ -105,7 +105,7 @@ def test_violations_have_their_first_step_and_largest_size_whoever_is_drawn(batc
     counts = set()
     for bound in np.quantile(every[every > 0], [0.3, 0.8, 0.97]):
         rule = GraphRule(order=order, bound=float(bound) * (1 + 1e-9))
-        replay = GraphReplay(problem, rule, start, track=track, sampling=how)
+        replay = GraphReplay(GraphTask(problem, rule, start, sampling=how), track=track)
         replay.feed(events, in_order_of_events(events, noise, 4))
         for i, made in seen.items():
             broken = [(step, size) for step, size in made if size > rule.bound]
@@ -121,7 +121,7 @@ def test_violations_of_admm_have_step_and_size():
     links = ring(5)
     problem = problem_on(links, LOSSES["logistic"](), 2, 0)
     events = play(links, "edge", commits=50)
-    replay = fed(AdmmReplay(problem, AdmmRule(rho=1.0, bound=1e-3), np.zeros((5, 2))), events)
+    replay = fed(AdmmReplay(GraphTask(problem, AdmmRule(rho=1.0, bound=1e-3), np.zeros((5, 2)))), events)
     # At the start the slope of every record is one half.
     assert (replay.violations.sizes[problem.records > 0] > 100).all()
     first = {}

@@ -236,11 +236,11 @@ def test_local_privacy_minimises_on_private_records():
 
     problem = problem_of(Logistic(intercept=True), random_links(4, 1), [3, 2, 5, 9], 3, 1.0)
     epsilon = np.array([1.0, 5.0, 0.5, 20.0])
-    theta = from_private_records(problem, epsilon, 2.0, 1.0, np.random.default_rng(7))
+    theta = from_private_records(problem, epsilon, (2.0, 1.0), np.random.default_rng(7))
     X, y = perturbed_by_hand(problem, epsilon, 2.0, np.random.default_rng(7))
     assert (X[:, 3] == 1).all()
     slope, scale = gradient(replace(problem, X=X, y=y), theta)
     assert np.abs(slope).max() <= 1e-10 * scale
     # Without a limit on ε nothing is changed.
-    free = from_private_records(problem, np.full(4, np.inf), 2.0, 1.0, np.random.default_rng(7))
+    free = from_private_records(problem, np.full(4, np.inf), (2.0, 1.0), np.random.default_rng(7))
     np.testing.assert_array_equal(free, minimise_together(problem))

@@ -9,7 +9,7 @@ from gossip_cases import problem_on, weighted
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, JOIN
 from p2psim.core.randomness import Streams
-from p2psim.learning.graph.problem import GraphRule
+from p2psim.learning.graph.problem import GraphRule, GraphTask
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.reference import reference_replay
@@ -41,9 +41,9 @@ def test_compiled_equals_plain_and_objective_is_kept(loss: Any, rejoin: Any, hel
     order = np.lexsort((commits["release"], commits["agent"]))
     in_order = np.empty_like(by_agent)
     in_order[order] = by_agent
-    plain = list(reference_replay(problem, GraphRule(), start, events, by_agent))[-1]
+    plain = list(reference_replay(GraphTask(problem, GraphRule(), start), events, by_agent))[-1]
     for chunk in (1, 11, events.size):
-        replay, row = GraphReplay(problem, GraphRule(), start), 0
+        replay, row = GraphReplay(GraphTask(problem, GraphRule(), start)), 0
         for at in range(0, events.size, chunk):
             piece = events[at : at + chunk]
             made = int(np.count_nonzero(piece["kind"] == COMMIT))
@@ -60,7 +60,7 @@ def test_a_reset_agent_has_its_first_model_and_a_fetched_one_is_a_neighbours() -
     for rejoin in ("reset", "fetch"):
         network = Network(links, Broadcast(), availability=Renewal(up=3, down=3, rejoin=rejoin))
         events = simulate_events(network, Streams(1), time=20.0).read()
-        replay = GraphReplay(problem, GraphRule(), start, track=False)
+        replay = GraphReplay(GraphTask(problem, GraphRule(), start), track=False)
         for i, event in enumerate(events):
             before = replay.theta.copy()
             replay.feed(events[i : i + 1], np.zeros((1, 2)))

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, DELIVER, DROP, NEIGHBOURS, SEND
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.owner_kernel import EXCEEDED, UNKNOWN, WITHIN, Records, evaluate
@@ -95,7 +95,7 @@ def runs(draw):
 @given(run=runs())
 def test_compiled_equals_plain(run):
     problem, rule, start, anchor, events, noise = run
-    plain = np.array(list(reference_replay(problem, rule, start, events, noise, anchor)))
+    plain = np.array(list(reference_replay(GraphTask(problem, rule, start, anchor), events, noise)))
     made = paths(problem, rule, start, events, noise, anchor=anchor)
     assert made.shape == plain.shape == (61, *start.shape)
     assert np.abs(made - plain).max() <= 1e-12 * max(np.abs(plain).max(), 1e-300)
@@ -121,7 +121,7 @@ def test_what_is_tracked_and_when_gradients_are_found_change_nothing(run, claime
     rule = replace(rule, bound=claimed)
     made = []
     for track in (True, False):
-        replay = GraphReplay(problem, rule, start, anchor, track)
+        replay = GraphReplay(GraphTask(problem, rule, start, anchor), track=track)
         replay.feed(events, noise)
         made.append((replay.theta.tobytes(), replay.violations.counts.tolist()))
     assert made[0] == made[1]
@@ -201,7 +201,7 @@ def test_plain_equals_the_papers_update(kind, sizes, seed, mu, scale):
         row += mine.size
     expected = transcribed(problem, start, commits, ordered)
     for models in (
-        np.array(list(reference_replay(problem, GraphRule(), start, events, noise))),
+        np.array(list(reference_replay(GraphTask(problem, GraphRule(), start), events, noise))),
         paths(problem, GraphRule(), start, events, noise),
     ):
         np.testing.assert_allclose(models[1:], expected, rtol=0, atol=1e-12 * np.abs(expected).max())
@@ -256,7 +256,9 @@ def test_an_older_version_never_overwrites_a_newer_one():
     problem = only_averages(where, start)
     noise = np.zeros((3, 1))
     assert replayed(problem, GraphRule(), start, events, noise).theta.tolist() == [[2.0], [1.0]]
-    assert [m.tolist() for m in reference_replay(problem, GraphRule(), start, events, noise)][-1] == [
+    assert [m.tolist() for m in reference_replay(GraphTask(problem, GraphRule(), start), events, noise)][
+        -1
+    ] == [
         [2.0],
         [1.0],
     ]
@@ -430,8 +432,8 @@ def test_versions_of_lost_messages_are_freed(exchange, latency):
 
     def look(replay, seen):
         assert replay.versions_held == held[seen - 1]
-        rows.append(len(replay._pool))
-        places.append(replay._messages[0].size)
+        rows.append(len(replay.mail.payloads))
+        places.append(len(replay.mail.places))
 
     replayed(
         problem, GraphRule(), np.zeros((10, 3)), events, np.zeros((released(events).size, 3)), 500, seen=look
@@ -466,7 +468,7 @@ def test_a_model_that_is_not_finite_is_told(monkeypatch):
 
     where = links(nx.path_graph(2))
     problem = problem_of(Squared(), where, [2, 2], 2, 1.0)
-    replay = GraphReplay(problem, GraphRule(), np.zeros((2, 2)))
+    replay = GraphReplay(GraphTask(problem, GraphRule(), np.zeros((2, 2))))
     replay.theta[1] = np.nan
     with pytest.raises(SimulationError, match="model of agent 1 is not finite"):
         replay.check()

@@ -8,7 +8,7 @@ from star_cases import LOSSES, random_problem, record, releases_of
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
-from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
+from p2psim.learning.batches import FixedBatch, GradientRule, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent, round_method
 from p2psim.learning.star.reference import reference_replay_rounds
@@ -73,7 +73,9 @@ def test_compiled_equals_plain_for_chunks_of_any_size(
     events = rounds_of(owners, 14, seed, network)
     noise = 0.1 * random.laplace(size=(int(releases_of(events, owners).sum()), problem.dimension))
     drawn = sampling(batch, problem.records, Streams(seed).key("batches"))
-    plain = reference_replay_rounds(problem, method, events, noise, clip, drawn, order, grid)
+    plain = reference_replay_rounds(
+        problem, method, events, noise, GradientRule(clip, order, grid=grid), drawn
+    )
     whole = compiled(problem, method, events, noise, clip, None, drawn, order, grid)
     assert whole.step.tolist() == list(range(15))
     assert np.abs(whole.theta - plain).max() <= 1e-12 * max(np.abs(plain).max(), 1e-3)

@@ -257,7 +257,14 @@ def test_table_from_a_file(tmp_path: Path) -> None:
         ("agent,begin,end\na0,3,2\n", "must end after"),
         ("agent,begin,end\na0,x,2\n", "must be times, 0 or more, got 'x'"),
         ("agent,begin,end\na0,-1,2\n", "must be times"),
-        ("agent,begin,end\na0,1,5\na0,4,6\n", "overlap"),
+        (
+            "agent,begin,end\na0,1,5\na1,1,2\na0,4,6\n",
+            r"trace\.csv:4: this span of agent a0 and that at .*trace\.csv:2 overlap",
+        ),
+        (
+            "agent,begin,end\na0,4,6\na0,1,.inf\n",
+            r"trace\.csv:2: this span of agent a0 and that at .*trace\.csv:3 overlap",
+        ),
         ("agent,begin,end\na0,1\n", r"trace\.csv:2: must have 3 fields, got 2"),
         ("agent,begin,end\na0,0,1\na0,1,2,3\n", r"trace\.csv:3: must have 3 fields, got 4"),
         ("agent,begin,end,end\na0,1,2,3\n", "two columns are called 'end'"),

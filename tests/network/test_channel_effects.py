@@ -20,10 +20,9 @@ from network_cases import (
     ring,
     star,
 )
-from pydantic import ValidationError
 
 from p2psim.core.distributions import Distribution
-from p2psim.core.errors import MeaningError
+from p2psim.core.errors import MeaningError, OptionError
 from p2psim.core.events import LOSS
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Availability, Bernoulli
@@ -31,7 +30,7 @@ from p2psim.network.channels.effects import Blackout, ChannelEffect, Delivery
 from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.exchanges import Exchange
 from p2psim.network.graph import Graph
-from p2psim.network.section import beyond_arrays
+from p2psim.network.section import uncompiled_parts
 
 #: Channels of each medium.
 CHANNELS: dict[str, dict[str, Any]] = {
@@ -143,7 +142,7 @@ def test_a_delay_that_is_none_is_refused_by_name(by: float, channel: str) -> Non
 
 
 def test_a_blackout_ends_after_it_begins() -> None:
-    with pytest.raises(ValidationError, match="end: must be after begin, 3, got 3"):
+    with pytest.raises(OptionError, match="end: must be after begin, 3, got 3"):
         Blackout(begin=3.0, end=3.0)
 
 
@@ -170,7 +169,7 @@ class Missed(Bernoulli):
 def test_parts_of_ones_own_run_on_simpy(
     exchange: Exchange, channel: Channel, availability: Availability | Always, key: str
 ) -> None:
-    assert beyond_arrays(Broadcast(), Channel(), Always()) == []
-    assert beyond_arrays(exchange, channel, availability) == [key]
-    with pytest.raises(MeaningError, match=f"nor parts of your own; given by {key}"):
+    assert uncompiled_parts(Broadcast(), Channel(), Always()) == []
+    assert uncompiled_parts(exchange, channel, availability) == [key]
+    with pytest.raises(MeaningError, match=f"no compiled form of parts of your own; given by {key}"):
         play(ring(5), exchange, channel, availability=availability, time=2.0, engine="array")

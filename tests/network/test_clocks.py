@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from p2psim.network.clock_heap import AHEAD, ticks
 
 from p2psim.core.randomness import generator, stream_key
+from p2psim.network.compiled_engine.ideal import AHEAD, ticks
 
 
 def alone(key: np.ndarray, agent: int, rate: float) -> Iterator[tuple[float, int]]:

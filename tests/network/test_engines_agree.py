@@ -4,7 +4,6 @@ import heapq
 
 import networkx as nx
 import numpy as np
-import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_cases import (
@@ -12,6 +11,7 @@ from network_cases import (
     Gossip,
     Graph,
     Network,
+    Poll,
     Request,
     Round,
     connected_graphs,
@@ -25,7 +25,7 @@ from p2psim.core.events import DROP, LEARNER, LOSS
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, Renewal
 from p2psim.network.channels.channel import Channel
-from p2psim.network.clock_heap import sift_down
+from p2psim.network.compiled_engine.ideal import sift_down
 from p2psim.network.graph import links
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
@@ -157,16 +157,19 @@ class TestEnginesAgree:
         assert [stream.engine for stream in made] == ["simpy", "array"]
         assert made[0].read().tobytes() == made[1].read().tobytes()
 
-    def test_auto_takes_the_array_engine_where_it_can(self) -> None:
-        assert simulate_events(Network(star(2), Request()), Streams(), commits=1).engine == "array"
-        assert simulate_events(Network(star(2), Request(service=0.1)), Streams(), commits=1).engine == "simpy"
-        masks = Network(star(2), Request(), Channel(loss=0.5), Bernoulli(drop=0.5))
-        assert simulate_events(masks, Streams(), commits=1).engine == "array"
-        for channel in ({"loss": 0.1, "retransmit": "same"}, {"retransmit": "fresh"}, {"latency": 0.1}):
-            network = Network(star(2), Request(), Channel.model_validate(channel))
-            assert simulate_events(network, Streams(), commits=1).engine == "simpy"
-        away = Network(star(2), Request(), availability=Renewal(up=1.0, down=1.0))
-        assert simulate_events(away, Streams(), commits=1).engine == "simpy"
+    def test_auto_takes_the_array_engine_for_every_network_that_ships(self) -> None:
+        for exchange in (Request(), Request(service=0.1), Round(response=0.1), Poll()):
+            for channel in (
+                {},
+                {"loss": 0.5, "retransmit": "same"},
+                {"retransmit": "fresh"},
+                {"latency": 0.1},
+            ):
+                network = Network(star(2), exchange, Channel.model_validate(channel))
+                assert simulate_events(network, Streams(), commits=1).engine == "array"
+        for availability in (Bernoulli(drop=0.5), Renewal(up=1.0, down=1.0)):
+            network = Network(star(2), Request(), availability=availability)
+            assert simulate_events(network, Streams(), commits=1).engine == "array"
 
 
 def simple_grid() -> "nx.Graph[int]":
@@ -174,7 +177,7 @@ def simple_grid() -> "nx.Graph[int]":
 
 
 class TestTies:
-    """Equal times come in the order in which they were scheduled, in both engines."""
+    """Clocks that tick at one moment have their turns by agent."""
 
     @settings(max_examples=100, deadline=None)
     @given(
@@ -183,24 +186,14 @@ class TestTies:
     )
     def test_compiled_heap_pops_as_heapq(self, start: list[int], gaps: list[int]) -> None:
         size = len(start)
-        times, orders = np.array(start, float), np.arange(size)
-        agents = np.arange(size, dtype=np.int32)
+        times, agents = np.array(start, float), np.arange(size, dtype=np.int32)
         for place in range(size // 2, -1, -1):
-            sift_down(times, orders, agents, place, size)
-        plain = [(float(time), order, order) for order, time in enumerate(start)]
+            sift_down(times, agents, place, size)
+        plain = [(float(time), agent) for agent, time in enumerate(start)]
         heapq.heapify(plain)
-        for order, gap in enumerate(gaps, start=size):
-            now, first, agent = plain[0]
-            assert (times[0], orders[0], agents[0]) == (now, first, agent)
-            heapq.heapreplace(plain, (now + gap, order, agent))
-            times[0], orders[0] = now + gap, order
-            sift_down(times, orders, agents, 0, size)
-
-    @settings(max_examples=30, deadline=None)
-    @given(st.lists(st.integers(0, 3), min_size=1, max_size=30))
-    def test_simpy_keeps_the_order_of_scheduling(self, delays: list[int]) -> None:
-        env, seen = simpy.Environment(), []
-        for order, delay in enumerate(delays):
-            env.timeout(delay).callbacks.append(lambda _, order=order: seen.append((env.now, order)))
-        env.run()
-        assert seen == sorted((delay, order) for order, delay in enumerate(delays))
+        for gap in gaps:
+            now, agent = plain[0]
+            assert (times[0], agents[0]) == (now, agent)
+            heapq.heapreplace(plain, (now + gap, agent))
+            times[0] = now + gap
+            sift_down(times, agents, 0, size)

@@ -194,16 +194,27 @@ def inserted(
     return renumber(glue(events[:at], new, events[at:]))
 
 
+def last_instant(events: np.ndarray) -> int:
+    """Place of the first event of the last instant."""
+    return int(np.searchsorted(events["time"], events["time"][-1]))
+
+
+def away_at_the_deadline(events: np.ndarray) -> np.ndarray:
+    """The learner leaves when a round closes because of its deadline, and not of an answer."""
+    commits = np.flatnonzero(events["kind"] == COMMIT)
+    return inserted(events, int(commits[np.diff(events["time"])[commits - 1] > 0][0]), LEAVE)
+
+
 def returned(events: np.ndarray, peer: int, version: int) -> np.ndarray:
     """An agent leaves at the end, and comes back with a model."""
-    at = events.size - 1
+    at = last_instant(events)
     there_again = inserted(inserted(events, at, LEAVE, 0), at + 1, JOIN, 0)
     there_again["peer"][at + 1], there_again["version"][at + 1] = peer, version
     return there_again
 
 
 def leave_twice(events: np.ndarray) -> np.ndarray:
-    at = events.size - 1
+    at = last_instant(events)
     return inserted(inserted(events, at, LEAVE, 0), at + 1, LEAVE, 0)
 
 
@@ -459,9 +470,13 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
         "its release should be",
     ),
     ("wake of who is away", "request", absent(WAKE), r"\(wake .*the agent is offline"),
-    ("send of who is away", "request", absent(SEND, peer=LEARNER), r"\(send .*the agent is offline"),
-    ("commit of who is away", "gossip", absent(COMMIT), r"\(commit .*the agent is offline"),
-    ("delivery to who is away", "gossip", absent(DELIVER), r"\(deliver .*the agent is offline"),
+    ("send of who is away", "poll, late", absent(SEND, peer=LEARNER), r"\(send .*the agent is offline"),
+    ("commit of who is away", "round, late", away_at_the_deadline, r"\(commit .*the agent is offline"),
+    ("delivery to who is away", "poll, late", absent(DELIVER, n=0), r"\(deliver .*the agent is offline"),
+    # Nobody leaves between what happens at once.
+    ("leave between a wake and its send", "gossip", absent(SEND), "due before other events of that instant"),
+    ("leave between a wake and its commit", "gossip", absent(COMMIT), "due before other events"),
+    ("leave between a send and its delivery", "gossip", absent(DELIVER), "due before other events"),
     (
         "an agent's second commit of its own commit",
         "gossip",
@@ -485,7 +500,7 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
     (
         "the learner acts after it left",
         "request",
-        lambda events: inserted(events, 5, LEAVE, LEARNER),
+        lambda events: inserted(events, 6, LEAVE, LEARNER),
         "the agent is offline",
     ),
     (

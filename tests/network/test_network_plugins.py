@@ -71,6 +71,16 @@ def test_check_says_which_engine_and_why() -> None:
     assert "network.channel.effects" in said
 
 
+def test_the_array_engine_is_refused() -> None:
+    done = within("check", SCENARIO, "--no-pilot", "--set", "network.engine=array", *PARTS)
+    assert done.returncode == 2
+    said = [line for line in done.stderr.splitlines() if "network.engine: " in line]
+    assert said  # the sweep has cells with a jamming channel and without
+    for line in said:
+        assert "no compiled form of parts of your own; given by network.exchange, " in line
+        assert line.endswith("; auto takes it where it can")
+
+
 def test_list_and_schema_know_them() -> None:
     listed = within("list", "--json", *PARTS)
     named = {(one["key"], one["name"]) for one in json.loads(listed.stdout)}

@@ -31,7 +31,8 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COLLISION, KINDS, LOSS, OFFLINE, OK, RETRY, UNACKNOWLEDGED
 from p2psim.core.randomness import Streams
-from p2psim.network.availability import Renewal
+from p2psim.network.availability import AllOf, Renewal, Scripted
+from p2psim.network.availability.schedules import ScriptedInterval
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
@@ -80,6 +81,28 @@ class TestSame:
         observed = np.bincount([again[seq] for seq in sends.tolist()], minlength=3)
         assert stats.chisquare(observed, sends.size * np.array([0.6, 0.24, 0.16])).pvalue > LEVEL
         assert not (events["kind"] == DROP).any()
+
+    def test_what_is_held_for_who_is_gone_for_good_may_lack_its_acknowledgement(self) -> None:
+        """While a reason keeps the receiver away, another one begins that lasts for ever: what waits is lost."""
+        spans = [
+            ScriptedInterval(agent=1, begin=begin, end=end) for begin, end in ((1.0, 4.0), (3.0, np.inf))
+        ]
+        reasons = tuple(Scripted(intervals=[span], spans_are="absent") for span in spans)
+        channel = Channel(latency=0.5, retransmit=ResendSame(limit=2, backoff=2.0, acknowledge=1.0))
+        away = AllOf(parts=reasons, messages="held")
+        where, rates = complete(2), np.array([2.0, 0.01])
+        events, _ = play(where, Gossip(), channel, rates, time=8.0, availability=away)
+        verify([events], where, resending=channel.resending)
+        lost = events["cause"][(events["kind"] == DROP) & (events["time"] == 3.0)]
+        assert lost.size
+        late = events[(events["kind"] == RETRY) & (events["time"] > 3.0) & np.isin(events["cause"], lost)]
+        assert late.size
+        # The first retry lacks an acknowledgement; it finds nobody.
+        assert late["outcome"].tolist()[0] == UNACKNOWLEDGED
+        assert set(late["outcome"].tolist()) <= {UNACKNOWLEDGED, OFFLINE}
+        # On a channel that loses no acknowledgements nobody would send these again.
+        with pytest.raises(EventsError):
+            verify([events], where, resending=Resending(retries=2))
 
     @pytest.mark.parametrize("engine", ["simpy", "auto"])
     @pytest.mark.parametrize("exchange", [Broadcast(), Gossip(mode="pull"), Gossip(mode="push-pull")])

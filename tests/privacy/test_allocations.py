@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from p2psim.core.errors import MeaningError
 from p2psim.privacy.allocations import Cap, Geometric, Horizon, binomial_cap
 from p2psim.privacy.mechanisms import Laplace, NoNoise
-from p2psim.privacy.plan import plan
-from p2psim.privacy.section import Limit
+from p2psim.privacy.plan import Limit
+from p2psim.privacy.planning import plan
 from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast
 
 

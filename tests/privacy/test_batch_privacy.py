@@ -13,6 +13,7 @@ from star_cases import scenario
 from p2psim.core.errors import InputError
 from p2psim.learning.batches import FixedBatch, PoissonBatch
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled
+from p2psim.privacy.plan import Claims
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
@@ -218,6 +219,6 @@ def test_composed_batches_use_the_budget_and_no_more(mechanism, tmp_path):
     owners, numbers = np.repeat(np.arange(3), 12), np.tile(np.arange(12), 3)
     for plan in plans:
         all_made = plan.claimed(Releases(owners, numbers, 0 * numbers))
-        spent = plan.epsilon("pld", plan.charges(owners, all_made))
+        spent = plan.epsilon("pld", plan.charges(Claims(owners, all_made)))
         assert (spent <= 2.0).all()
         assert (spent > 2.0 * (1 - 1e-3)).all()

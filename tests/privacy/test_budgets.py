@@ -15,8 +15,8 @@ from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled, before_sampling
 from p2psim.privacy.allocations import Cap, Constant, Contraction, Geometric, Horizon, Listed, Uniform
 from p2psim.privacy.mechanisms import DiscreteLaplace, Gaussian, Laplace
-from p2psim.privacy.plan import plan
-from p2psim.privacy.section import Limit, allowance
+from p2psim.privacy.plan import Claims, Limit
+from p2psim.privacy.planning import allowance, plan
 from p2psim.privacy.shares import UNLIMITED, Releases
 
 with let_in("own_noise"):
@@ -80,7 +80,7 @@ def spent(made, counts, accountant=None):
     releases = some(counts)
     order = np.argsort(releases.agents, kind="stable")
     losses = made.claimed(releases, made.totals([releases]))
-    charges = made.charges(releases.agents[order], losses[order], made.limit.start)
+    charges = made.charges(Claims(releases.agents[order], losses[order]), made.limit.start)
     return made.epsilon(accountant or made.limit.enforce, charges)
 
 
@@ -149,7 +149,7 @@ def test_composed_losses_are_the_largest(mechanism, enforce, start):
     assert (more.claimed(some([1, 1, 1])) > made.claimed(some([1, 1, 1]))).all()
     releases = some([50] * 3)
     order = np.argsort(releases.agents, kind="stable")
-    charges = made.charges(releases.agents[order], made.claimed(releases)[order] * 1.001, start)
+    charges = made.charges(Claims(releases.agents[order], made.claimed(releases)[order] * 1.001), start)
     assert (made.epsilon(enforce, charges) > epsilon).all()
 
 

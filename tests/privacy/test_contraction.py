@@ -12,12 +12,12 @@ from star_cases import scenario
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, EVENT
-from p2psim.learning.graph.problem import GraphRule
+from p2psim.learning.graph.problem import GraphRule, GraphTask
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.privacy.allocations import Contraction, Uniform
 from p2psim.privacy.mechanisms import Laplace
-from p2psim.privacy.plan import plan
-from p2psim.privacy.section import Limit
+from p2psim.privacy.plan import Limit
+from p2psim.privacy.planning import plan
 from p2psim.privacy.shares import UNLIMITED, Releases
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
@@ -229,7 +229,7 @@ def test_noise_enters_beside_the_mean_gradient_and_is_scaled_with_it(mu):
         start[i] += 1
         event = np.zeros(1, EVENT)
         event["kind"], event["agent"], event["version"], event["cause"] = COMMIT, i, 1, -1
-        replay = GraphReplay(problem(mu), GraphRule(), start[:, None])
+        replay = GraphReplay(GraphTask(problem(mu), GraphRule(), start[:, None]))
         replay.feed(event, np.array([[eta]]))
         moved = replay.theta[i, 0] - best[i]
         alpha = 1 / (1 + mu)

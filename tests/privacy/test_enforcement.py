@@ -15,10 +15,12 @@ from p2psim.core.errors import MeaningError
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE
-from p2psim.privacy.ledger import Caveats, Claims, ledger, real_charges
+from p2psim.privacy.ledger import Caveats, ledger, real_charges
+from p2psim.privacy.plan import Claims
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import Releases
 from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.algorithms.replay import RecordedReplica
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.recorder import marks_of_run
 from p2psim.simulation.simulate import simulate
@@ -333,9 +335,8 @@ def test_plain_recomputation_agrees(workspace, one):
     case = workspace.case(one, 0)
     cell = adapter_of(one).cell(one, case, 0)
     marks = marks_of_run(one.record.every, outcome.events, cell.setup.time)
-    compared = list(
-        cell.verify(streams_of(one, 0), outcome.events, outcome.noise, marks, outcome.series, outcome.models)
-    )
+    recorded = streams_of(one, 0), outcome.events, outcome.noise, marks, outcome.series, outcome.models
+    compared = list(cell.verify(RecordedReplica(*recorded)))
     assert compared
     for pair in compared:
         assert pair.difference <= 1e-11

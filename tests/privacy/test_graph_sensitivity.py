@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from p2psim.core.events import COMMIT
 from p2psim.learning.graph.problem import GraphRule
 from p2psim.learning.losses import Logistic, Squared
-from p2psim.simulation.algorithms.graph import cell as graph_cell
+from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -155,7 +155,7 @@ def test_step_sizes_follow_from_public_bounds(workspace):
     intercept = {"learning.loss": {"kind": "logistic", "intercept": True}}
     for changes, square in (({}, 1.0), ({"data.scale": {}}, 3.0), (intercept, 2.0)):
         made = [
-            graph_cell(one, workspace.case(one, 0), 0)
+            GraphCell.cell(one, workspace.case(one, 0), 0)
             for seed in (1, 2)
             for one in [graph_scenario({**sizes, **changes, "seed": seed})]
         ]

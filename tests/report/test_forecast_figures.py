@@ -62,7 +62,7 @@ def test_every_figure_has_footnotes_and_a_legend_in_words(tmp_path: Path, drawn:
         assert "noise as if each record stood for 5" in notes, stem
         for text in legends(figure):
             assert not re.search(r"\binf\b|\de\+\d", text), (stem, text)
-    assert legends(drawn["forecast-run"]) == ["epsilon = 1000", "no noise", "epsilon = {0=9, 1=9, 2=7}"]
+    assert legends(drawn["forecast-run"]) == ["ε = 1000", "no noise", "ε = {0=9, 1=9, 2=7}"]
     assert "ε = 1,000" in legends(drawn["forecast-partners-0"])
     assert "ε = 10,000" in legends(drawn["forecast-partners-0"])
     # Of one cell in three, and not of all.
@@ -90,16 +90,15 @@ def test_owners_stand_in_their_order_with_their_names(tmp_path: Path, drawn: dic
 def graph(label: str, notes: tuple[str, ...]) -> DrawnForecast:
     each = np.array([1.0, 2.0, 4.0])
     problem = SimpleNamespace(problem=SimpleNamespace(records=each))
-    made = SimpleNamespace(
-        agents=[{}], apart=each, apart_alone=2 * each, setting=SimpleNamespace(cell=problem)
-    )
-    cell = SimpleNamespace(
+    forecast = SimpleNamespace(
         metric="objective_gap",
-        calibration=None,
         curve=ForecastCurve("commits", each, 1 / each, 0.5 / each, 0.3),
-        forecast=made,
+        agents=[{}],
+        apart=each,
+        apart_alone=2 * each,
+        setting=SimpleNamespace(cell=problem),
     )
-    return DrawnForecast(label, notes, cell)
+    return DrawnForecast(label, notes, forecast)
 
 
 def test_figures_of_graphs_have_footnotes_too(tmp_path: Path, drawn: dict[str, Any]) -> None:

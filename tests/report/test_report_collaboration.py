@@ -65,8 +65,8 @@ def test_collaboration_draws_a_line_for_each_other_value_and_one_for_alone(tmp_p
     (axes,) = figure.axes
     assert axes.get_legend_handles_labels()[1] == ["records = 1000", "records = 10000", "alone"]
     assert axes.get_xscale() == axes.get_yscale() == "log"
-    assert "Joining pays at epsilon = 100 (records = 1000)." in footnote(figure)
-    assert "Joining pays at epsilon = 10, 100 (records = 10000)." in footnote(figure)
+    assert "Joining pays at ε = 100 (records = 1000)." in footnote(figure)
+    assert "Joining pays at ε = 10, 100 (records = 10000)." in footnote(figure)
 
 
 def test_keys_that_advance_with_the_axis_make_one_line(tmp_path) -> None:
@@ -81,8 +81,8 @@ def test_keys_that_advance_with_the_axis_make_one_line(tmp_path) -> None:
 def test_alone_counts_who_gains(tmp_path) -> None:
     figure = FIGURES["alone"].draw(asked(made_up(tmp_path, {"privacy.epsilon": [40.0, 100.0]})))["alone"]
     # 400/40² = .25 lies below two of .1, .4 and 1; .04 below all three.
-    assert "2 of 3 owners gain by joining (epsilon = 40)." in footnote(figure)
-    assert "3 of 3 owners gain by joining (epsilon = 100)." in footnote(figure)
+    assert "2 of 3 owners gain by joining (ε = 40)." in footnote(figure)
+    assert "3 of 3 owners gain by joining (ε = 100)." in footnote(figure)
     points = next(line for line in figure.axes[0].lines if line.get_linestyle() == "None")
     np.testing.assert_allclose(points.get_xdata(), [100, 300, 600])
     np.testing.assert_allclose(points.get_ydata(), [0.1, 0.4, 1.0])

@@ -73,9 +73,9 @@ def named(axes) -> dict[str, object]:
 def test_a_number_of_the_data_is_the_axis_and_lines_are_medians() -> None:
     (axes,) = draw_finals(run())["finals-test_accuracy"].axes
     lines = named(axes)
-    assert set(lines) == {"epsilon = 1, main", "epsilon = 2, main", "local"}
+    assert set(lines) == {"ε = 1, main", "ε = 2, main", "local"}
     for budget in (1.0, 2.0):
-        line = lines[f"epsilon = {budget:g}, main"]
+        line = lines[f"ε = {budget:g}, main"]
         assert line.get_xdata().tolist() == [20, 50, 100]
         expected = [0.5 + 0.1 * budget - 0.001 * p + 0.015 for p in (20, 50, 100)]
         assert line.get_ydata() == pytest.approx(expected)
@@ -91,8 +91,8 @@ def test_without_such_a_number_every_cell_has_a_row_and_the_baseline_one() -> No
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.get_yticklabels()] == [
         "local",
-        "epsilon = 1, dimension = 20, main",
-        "epsilon = 2, dimension = 20, main",
+        "ε = 1, dimension = 20, main",
+        "ε = 2, dimension = 20, main",
     ]
     places = [line.get_xdata().tolist() for line in axes.lines]  # a bar, a median and a mean each
     assert places[3] == pytest.approx([0.5875, 0.6125])
@@ -121,8 +121,8 @@ def test_agents_are_gathered_by_their_records() -> None:
     source = run((20,), each=True)
     (axes,) = draw_agents(source)["agents-test_accuracy"].axes
     lines = named(axes)
-    assert list(lines) == ["local", "epsilon = 1, dimension = 20, main", "epsilon = 2, dimension = 20, main"]
-    line = lines["epsilon = 2, dimension = 20, main"]
+    assert list(lines) == ["local", "ε = 1, dimension = 20, main", "ε = 2, dimension = 20, main"]
+    line = lines["ε = 2, dimension = 20, main"]
     # Eight groups of ten agents, with 10k + 1 to 10k + 10 records.
     assert line.get_xdata() == pytest.approx([10 * k + 5.5 for k in range(8)])
     assert line.get_ydata() == pytest.approx([2 * (10 * k + 5.5) / 1000 for k in range(8)])

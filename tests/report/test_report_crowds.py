@@ -37,8 +37,8 @@ def test_many_cells_have_rows_of_the_time_to_a_target(tmp_path: Path) -> None:
     (figure,) = draw_targets(source(made, "relative_fitness", target=0.5)).values()
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.get_yticklabels()] == [
-        *(f"epsilon = {budget:g} (5 of 5)" for budget in budgets[:-1]),
-        "epsilon = 200 (2 of 5)",
+        *(f"ε = {budget:g} (5 of 5)" for budget in budgets[:-1]),
+        "ε = 200 (2 of 5)",
     ]
 
     def reached(factor: float, budget: float) -> float:

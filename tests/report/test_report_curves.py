@@ -29,7 +29,7 @@ def test_quartiles_of_numbers_are_numpys(values: list[float]) -> None:
 def test_curves_carry_the_medians_that_were_put_in(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]})
     drawn = curves(source(r), "relative_fitness")
-    assert [c.label for c in drawn] == ["epsilon = 1", "epsilon = 10"]
+    assert [c.label for c in drawn] == ["ε = 1", "ε = 10"]
     for curve, epsilon in zip(drawn, (1.0, 10.0), strict=True):
         law = np.array([psi(epsilon, 1000, k) for k in range(0, 301, 10)])
         np.testing.assert_array_equal(curve.x, range(0, 301, 10))
@@ -147,4 +147,4 @@ def test_swept_values_in_few_characters(value: object, said: str) -> None:
 def test_an_infinite_budget_is_no_noise_in_a_legend() -> None:
     cells = pd.DataFrame({"privacy.epsilon": [1.0, np.inf], "learning.algorithm.rho": [np.inf, 2000.0]})
     found = labels(["privacy.epsilon", "learning.algorithm.rho"], cells.assign(model="main"))
-    assert list(found.values()) == ["epsilon = 1, rho = ∞", "no noise, rho = 2,000"]
+    assert list(found.values()) == ["ε = 1, rho = ∞", "no noise, rho = 2,000"]

@@ -78,7 +78,7 @@ def test_fitness_lines_are_the_medians(tmp_path) -> None:
     assert axes.get_xlabel() == "commits k"
     assert axes.get_ylabel() == "relative fitness ψ (dimensionless)"
     lines = named(axes)
-    assert list(lines) == ["epsilon = 1", "epsilon = 10", "epsilon = 100"]
+    assert list(lines) == ["ε = 1", "ε = 10", "ε = 100"]
     for (_, line), band, epsilon in zip(lines.items(), axes.collections, (1.0, 10.0, 100.0), strict=True):
         law = np.array([psi(epsilon, 1000, k) for k in STEPS])
         np.testing.assert_allclose(line.get_xdata(), STEPS)
@@ -194,9 +194,9 @@ def test_size_recovers_the_slope_for_each_budget(tmp_path) -> None:
     (axes,) = figure.axes
     assert axes.get_xlabel() == "records n"
     assert axes.get_legend_handles_labels()[1] == [
-        "epsilon = 1",
+        "ε = 1",
         "fit: slope −2.00 [−2.00, −2.00]",
-        "epsilon = 10",
+        "ε = 10",
         "fit: slope −2.00 [−2.00, −2.00]",
         "fitted F (11)",
     ]
@@ -265,7 +265,7 @@ def test_an_infinite_budget_is_a_line_across(tmp_path) -> None:
 def test_diverged_replicas_are_counted(tmp_path) -> None:
     r = run(tmp_path, SWEEP, factors=(1.0, 1.0, 2.0, float("nan"), float("inf")))
     fitness = FIGURES["fitness"].draw(source(r))["fitness"]
-    assert "counted as +∞, in 2 of 5 replicas (epsilon = 1), 2 of 5 replicas" in footnote(fitness)
+    assert "counted as +∞, in 2 of 5 replicas (ε = 1), 2 of 5 replicas" in footnote(fitness)
     epsilon = FIGURES["epsilon"].draw(source(r))["epsilon"]
     assert "6 of 15 replicas end infinite or undefined, counted as +∞." in footnote(epsilon)
     solid = next(line for line in epsilon.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata()))

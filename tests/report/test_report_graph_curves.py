@@ -45,15 +45,15 @@ def run(with_sent: bool = True) -> Source:
 
 def test_values_of_single_agents_do_not_mix_with_those_of_all() -> None:
     drawn = {curve.label: curve for curve in curves(run(), "test_accuracy")}
-    assert drawn["epsilon = 1, main"].median.tolist() == pytest.approx([0.5, 0.6, 0.7])
+    assert drawn["ε = 1, main"].median.tolist() == pytest.approx([0.5, 0.6, 0.7])
     assert all(curve.agents == 1 for curve in drawn.values())
 
 
 def test_a_baseline_that_is_the_same_everywhere_is_drawn_once() -> None:
     assert [curve.label for curve in curves(run(), "test_accuracy")] == [
         "local",
-        "epsilon = 1, main",
-        "epsilon = 2, main",
+        "ε = 1, main",
+        "ε = 2, main",
     ]
 
 
@@ -61,8 +61,8 @@ def test_curves_against_vectors_sent() -> None:
     source = run()
     against = Source(source.metrics, source.ledger, source.agents, against="vectors_sent")
     drawn = {curve.label: curve for curve in curves(against, "test_accuracy")}
-    assert drawn["epsilon = 2, main"].x.tolist() == [0, 20, 40]
-    assert drawn["epsilon = 2, main"].median.tolist() == pytest.approx([1.5, 1.6, 1.7])
+    assert drawn["ε = 2, main"].x.tolist() == [0, 20, 40]
+    assert drawn["ε = 2, main"].median.tolist() == pytest.approx([1.5, 1.6, 1.7])
     without = run(with_sent=False)
     lacking = Source(without.metrics, without.ledger, without.agents, against="vectors_sent")
     with pytest.raises(InputError, match="did not record the metric 'vectors_sent'"):
@@ -79,7 +79,7 @@ def test_curves_against_privacy_spent() -> None:
     table = pd.concat([source.metrics, spent], ignore_index=True)
     against = Source(table, source.ledger, source.agents, against="epsilon")
     drawn = {curve.label: curve for curve in curves(against, "test_accuracy")}
-    bounded, endless = drawn["epsilon = 1, main"], drawn["epsilon = 2, main"]
+    bounded, endless = drawn["ε = 1, main"], drawn["ε = 2, main"]
     assert (bounded.x[0], bounded.x[-1]) == (0, 1.5)
     # Until the release there is what was known at the start; at its price, all that came of it.
     assert set(bounded.median[:-1].round(12)) == {0.5}

@@ -10,7 +10,7 @@ from graph_cases import graph_scenario
 
 import p2psim
 from p2psim.core.errors import SimulationError
-from p2psim.runs.verification import _check_stream, _prepared_data, _stream, verify_result
+from p2psim.runs.verification import _prepared_data, _stream, verify_result
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.workspace import write_archive
 
@@ -122,11 +122,11 @@ def test_more_releases_than_allowed_are_found(tmp_path):
     result = run(tmp_path / "run", {"privacy.allocation": {"kind": "cap", "releases": 4}})
     stream, case = _stream(result.events), _prepared_data(result, result.scenario, (0, 0))
     staged = adapter_of(result.scenario).cell(result.scenario, case, 0)
-    _check_stream(result.scenario, staged, stream)
+    staged.setup.checker().check(stream)
     fewer = graph_scenario({"privacy.allocation": {"kind": "cap", "releases": 3}})
     staged = adapter_of(fewer).cell(fewer, case, 0)
     with pytest.raises(SimulationError, match="more than 3 releases"):
-        _check_stream(fewer, staged, stream)
+        staged.setup.checker().check(stream)
 
 
 def test_a_shift_of_all_gaps_is_found(tmp_path):

@@ -149,7 +149,7 @@ def test_running_again_does_nothing(reference: p2psim.Result, monkeypatch: pytes
     def forbidden(*args: object) -> None:
         raise AssertionError("a finished study was simulated again")
 
-    monkeypatch.setattr(runner, "_execute", forbidden)
+    monkeypatch.setattr(runner.Study, "_execute", forbidden)
     p2psim.run(small.scenario(), reference.path, progress=False)
     assert small.snapshot(reference.path) == before
 

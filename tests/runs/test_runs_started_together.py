@@ -126,13 +126,13 @@ def test_any_interleaving_lets_one_in(
 
         return step
 
-    monkeypatch.setattr(runner, "_execute", work)
-    monkeypatch.setattr(runner, "_prepare", lambda *_: ({grid.content: {}}, {}))
+    monkeypatch.setattr(runner.Study, "_execute", work)
+    monkeypatch.setattr(runner.Study, "_prepare", lambda *_: ({grid.content: {}}, {}))
     for module, name in (
         (store, "inspect"),
         (store, "lock"),
         (store, "begin"),
-        (runner, "_create"),
+        (runner.Study, "_create"),
         (Path, "exists"),
     ):
         monkeypatch.setattr(module, name, watched(getattr(module, name)))
@@ -146,9 +146,8 @@ def test_any_interleaving_lets_one_in(
         def start(folder: Path = folder, turns: Turns = turns) -> None:
             nonlocal entered, refused
             try:
-                runner._run_into(
-                    folder, scenario, [grid], runner.RunOptions(progress="none"), lambda warning: None
-                )
+                options = runner.RunOptions(progress="none")
+                runner.Study(folder, scenario, [grid], options, lambda warning: None).complete()
             except KeyboardInterrupt:
                 entered += 1
             except FolderError as error:

@@ -92,9 +92,9 @@ def test_the_largest_replica_is_stored(tmp_path: Path) -> None:
 
 
 def test_swept_numbers_that_no_column_holds_become_text() -> None:
-    from p2psim.scenario.cells import _columns, cells
+    from p2psim.scenario.cells import _column, cells, value_at
 
     scenario = cells(small.scenario(sweep={}))[0].scenario
     huge = scenario.model_copy(update={"seed": 2**70})
-    columns = _columns([({"seed": 0}, scenario, ""), ({"seed": 1}, huge, "")])
-    assert columns["seed"] == {0: "5", 1: str(2**70)}
+    assert _column([value_at(cell, ("seed",)) for cell in (scenario, huge)]) == ["5", str(2**70)]
+    assert _column([value_at(cell, ("seed",)) for cell in (scenario, scenario)]) == [5, 5]

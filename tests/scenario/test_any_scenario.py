@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
+from p2psim.core.nodes import plain
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.nodes import plain
 from p2psim.scenario.yaml import read_file
 
 ROOT = Path(__file__).parents[2] / "scenarios"

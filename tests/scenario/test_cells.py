@@ -1,4 +1,6 @@
+import gc
 import time
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -6,9 +8,9 @@ from hypothesis import strategies as st
 from language import VALID, faults, messages, spoiled
 
 from p2psim.core.errors import InputError
+from p2psim.core.nodes import plain
 from p2psim.scenario.cells import cells, content
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.nodes import plain
 from p2psim.scenario.yaml import read
 
 SWEEP = "sweep:\n  privacy.epsilon: [10, 100]\n"
@@ -23,6 +25,16 @@ def test_no_sweep_is_one_cell():
     (only,) = cells(whole)
     assert (only.index, only.swept) == (0, {})
     assert only.scenario == whole
+
+
+def test_cells_are_kept_for_the_scenario_and_no_longer():
+    scenario = swept(SWEEP)
+    first, second = cells(scenario), cells(scenario)
+    assert [a.scenario is b.scenario for a, b in zip(first, second, strict=True)] == [True, True]
+    alive = [weakref.ref(kept) for kept in (scenario, *(cell.scenario for cell in first))]
+    del scenario, first, second
+    gc.collect()
+    assert [reference() for reference in alive] == [None] * 3
 
 
 def test_a_grid_in_file_order_the_last_key_fastest():

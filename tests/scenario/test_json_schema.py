@@ -5,8 +5,8 @@ import pytest
 from language import SHIPPED, VALID
 from test_language_faults import TREE, dig, mappings
 
+from p2psim.core.nodes import plain
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.nodes import plain
 from p2psim.scenario.schema import json_schema
 from p2psim.scenario.yaml import read, read_file
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from language import VALID, faults, messages, spoiled
 
 from p2psim.core.errors import InputError
+from p2psim.core.nodes import plain
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.nodes import plain
 from p2psim.scenario.yaml import read
 
 TOPOLOGIES = (

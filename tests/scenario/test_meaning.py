@@ -2,6 +2,7 @@ import pytest
 from language import VALID, messages, spoiled
 
 from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.scenario.model import Scenario
 
 
 @pytest.mark.parametrize(
@@ -36,12 +37,6 @@ from p2psim.network.metrics import NETWORK_METRICS
         (
             [("releases: 3", "tail: 1e-6")],
             "22:33: privacy.allocation.tail: needs a channel without latency and loss; elsewhere give releases",
-        ),
-        (
-            [("loss: 0.25}", "loss: 0.25}\n  engine: array")],
-            "9:11: network.engine: the array engine knows no service or response time, latency, airtime, bursts of "
-            "losses, retransmission, channel effects, agents that are away for spans of time, nor parts of your own; "
-            "given by network.exchange, network.channel.latency; auto takes it where it can",
         ),
         (
             [("loss: 0.25}", "loss: 1.0}")],
@@ -99,3 +94,8 @@ def test_contradictions_of_several_sections_at_once():
         "learning.regularizer.l2",
         "record.metrics.0",
     ]
+
+
+def test_the_array_engine_takes_every_network_that_ships() -> None:
+    text = spoiled("loss: 0.25}", "loss: 0.25}\n  engine: array")[0]
+    assert Scenario.parse(text, "s.yaml", []).network.engine == "array"

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from language import SHIPPED, VALID, faults, messages
 
 from p2psim.core.errors import Fault, InputError
+from p2psim.core.nodes import plain
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.nodes import plain
 from p2psim.scenario.yaml import read
 
 

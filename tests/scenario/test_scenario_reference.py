@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+from p2psim.core.distributions import Distribution
+from p2psim.core.faults import Schemas
 from p2psim.core.options import Options
 from p2psim.scenario.catalogue import (
     CatalogueEntry,
@@ -10,8 +12,9 @@ from p2psim.scenario.catalogue import (
     meanings_of_choices,
     parts,
 )
-from p2psim.scenario.faults import Schemas
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.schema import page
+from p2psim.scenario.sweep import METHODS, MOST_CELLS, RANGES
 
 
 def test_the_page_is_up_to_date():
@@ -19,6 +22,13 @@ def test_the_page_is_up_to_date():
     code = "from p2psim.scenario.schema import page, reference as r; assert page().read_text(encoding='utf-8') == r()"
     done = subprocess.run([sys.executable, "-c", code], check=False)
     assert not done.returncode, "run python -m p2psim.scenario.schema"
+
+
+def test_what_stands_above_the_tables_names_ranges_and_limits():
+    above = page().read_text(encoding="utf-8").partition("## The file")[0]
+    assert all(f"`{name}`" in above for name in (*RANGES, "choice"))
+    assert all(name in above for name in (*METHODS, *Distribution.model_fields))
+    assert f"{MOST_CELLS:,} cells must be confirmed" in above
 
 
 def test_every_key_is_explained():

@@ -14,9 +14,9 @@ from scipy import stats
 
 import p2psim
 from p2psim.core.errors import InputError
+from p2psim.core.nodes import placed, plain
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.nodes import placed, plain
 from p2psim.scenario.schema import json_schema
 from p2psim.scenario.sweep import METHODS, RANGES, read_search
 from p2psim.scenario.yaml import read

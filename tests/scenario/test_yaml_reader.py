@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from p2psim.core.errors import InputError
-from p2psim.scenario.nodes import Place, find, plain
+from p2psim.core.nodes import Place, find, plain
 from p2psim.scenario.yaml import MOST_BYTES, read, read_file, write
 
 

@@ -7,7 +7,7 @@ from graph_cases import graph_scenario, graph_tree
 from star_cases import small_tree
 
 from p2psim.core.errors import InputError
-from p2psim.simulation.algorithms.graph import cell as graph_cell
+from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.workspace import Workspace
 
 ADMM = {"kind": "gossip-admm", "mu": 1.0, "rho": 1.0, "commits": 20}
@@ -111,7 +111,7 @@ def test_what_the_data_does_not_allow_is_named_before_a_run(changes, said, tmp_p
 
     def prepare():
         one = graph_scenario(changes, tree)
-        graph_cell(one, Workspace(tmp_path).case(one, 0), 0)
+        GraphCell.cell(one, Workspace(tmp_path).case(one, 0), 0)
 
     with pytest.raises(InputError, match=re.escape(said)):
         prepare()

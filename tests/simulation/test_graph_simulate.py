@@ -8,10 +8,11 @@ from graph_cases import commits_of, graph_scenario, released
 
 from p2psim.core.events import COMMIT, SEND, WAKE
 from p2psim.learning.graph.optimum import minimise_together, propagate
+from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.reference import reference_replay
 from p2psim.simulation import simulate as module
-from p2psim.simulation.algorithms.graph import cell as graph_cell
-from p2psim.simulation.session import EventCache
+from p2psim.simulation.algorithms.graph import GraphCell
+from p2psim.simulation.session import Session
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -38,8 +39,7 @@ def digest(outcome):
 
 def fresh(monkeypatch):
     """Forget all that earlier simulations left behind in this process."""
-    monkeypatch.setattr(module, "_EVENTS", EventCache())
-    module._CELLS.clear()
+    monkeypatch.setattr(module, "SESSION", Session())
 
 
 def series(outcome, metric, model="main", agent=None):
@@ -104,11 +104,11 @@ def test_data_of_earlier_replicas_are_let_go(workspace, monkeypatch):
     for replica in range(4):
         for one in cells:
             simulate(one, replica, workspace)
-        assert len(module._CELLS) == 2
+        assert len(module.SESSION.cells) == 2
     still = graph_scenario(STILL)
     for replica in range(4):
         simulate(still, replica, workspace)
-    assert len(module._CELLS) == 3
+    assert len(module.SESSION.cells) == 3
 
 
 def test_replicas_have_their_own_starts_and_baselines(workspace):
@@ -191,9 +191,13 @@ def test_moments_of_records(workspace):
 def test_simulation_is_what_the_reference_makes_of_its_records(workspace, changes):
     one = graph_scenario(changes)
     outcome = simulate(one, 1, workspace, check_events=True)
-    state = graph_cell(one, workspace.case(one, 1), 1)
+    state = GraphCell.cell(one, workspace.case(one, 1), 1)
     plain = list(
-        reference_replay(state.problem, state.rule, state.start, outcome.events, outcome.noise, state.anchor)
+        reference_replay(
+            GraphTask(state.problem, state.rule, state.first.models, state.first.anchor),
+            outcome.events,
+            outcome.noise,
+        )
     )
     steps = series(outcome, "objective").step
     expected = np.array([plain[step] for step in steps])
@@ -241,7 +245,7 @@ def test_metrics_by_agent_and_group_and_of_the_worst(workspace):
         }
     )
     outcome = simulate(one, 0, workspace)
-    problem = graph_cell(one, workspace.case(one, 0), 0).problem
+    problem = GraphCell.cell(one, workspace.case(one, 0), 0).problem
     for row, theta in enumerate(outcome.models):
         values = accuracies(problem, theta)
         for i in range(30):
@@ -271,7 +275,7 @@ def test_errors_of_regressions(workspace):
         }
     )
     outcome = simulate(one, 0, workspace)
-    problem = graph_cell(one, workspace.case(one, 0), 0).problem
+    problem = GraphCell.cell(one, workspace.case(one, 0), 0).problem
     assert np.diff(problem.test_offsets).tolist() == [6] * 9
     for row, theta in enumerate(outcome.models):
         values = [
@@ -292,7 +296,7 @@ def test_baselines_are_recorded_first_and_last_with_their_own_metrics(workspace)
         {"learning.baselines": ["local", "global", "local-dp"], "record.per_agent": ["test_accuracy"]}
     )
     outcome = simulate(one, 0, workspace)
-    problem = graph_cell(one, workspace.case(one, 0), 0).problem
+    problem = GraphCell.cell(one, workspace.case(one, 0), 0).problem
     last = series(outcome, "objective").step[-1]
     from p2psim.learning.graph.optimum import global_model, minimise_alone
 
@@ -319,7 +323,7 @@ def test_noise_enters_as_mu_times_confidence_times_gradient_and_noise(workspace)
     """
     one = graph_scenario({"record.every": 1, "learning.algorithm.mu": 0.3})
     outcome = simulate(one, 0, workspace)
-    problem = graph_cell(one, workspace.case(one, 0), 0).problem
+    problem = GraphCell.cell(one, workspace.case(one, 0), 0).problem
     ends = np.cumsum(outcome.ledger["releases"])
     seen, theta = set(), np.zeros((9, 3))
     for step, event in enumerate(commits_of(outcome.events), start=1):
@@ -377,7 +381,7 @@ def test_anchored_agents_end_where_their_last_noisy_models_propagate(workspace):
     changes = {"learning.algorithm.updates_per_agent": 400, "record.every": 1}
     one = graph_scenario({**changes, "privacy.when_spent": "anchored"})
     outcome = simulate(one, 0, workspace)
-    problem = graph_cell(one, workspace.case(one, 0), 0).problem
+    problem = GraphCell.cell(one, workspace.case(one, 0), 0).problem
     last = {}
     for step, event in enumerate(commits_of(outcome.events), start=1):
         if event["release"] >= 0:
@@ -425,7 +429,7 @@ def test_a_graph_of_data_is_that_of_its_own_data(workspace):
     for seed in (0, 1, 2):
         one = graph_scenario({**STILL, **SIMILAR, "data.seed": seed})
         outcome = simulate(one, 0, workspace, check_events=True)
-        links = graph_cell(one, workspace.case(one, 0), 0).links
+        links = GraphCell.cell(one, workspace.case(one, 0), 0).links
         sends = outcome.events[outcome.events["kind"] == SEND]
         heard = np.bincount(
             outcome.events["cause"][outcome.events["kind"] == 2], minlength=outcome.events.size
@@ -446,7 +450,7 @@ def test_models_of_agents_others_see_do_not_depend_on_spent_data(workspace):
     for rule in ("coast", "anchored"):
         one = graph_scenario({"privacy.when_spent": rule, "learning.algorithm.updates_per_agent": 25})
         outcome = simulate(one, 0, workspace)
-        state = graph_cell(one, workspace.case(one, 0), 0)
+        state = GraphCell.cell(one, workspace.case(one, 0), 0)
         events, noise = outcome.events, in_order_of_events(outcome.events, outcome.noise, 9)
         spent = np.flatnonzero((events["kind"] == COMMIT) & (events["release"] == 3))
         assert spent.size == 9
@@ -454,7 +458,11 @@ def test_models_of_agents_others_see_do_not_depend_on_spent_data(workspace):
         ends = []
         for other in (False, True):
             X, y = state.problem.X.copy(), state.problem.y.copy()
-            replay = GraphReplay(replace(state.problem, X=X, y=y), state.rule, state.start, state.anchor)
+            replay = GraphReplay(
+                GraphTask(
+                    replace(state.problem, X=X, y=y), state.rule, state.first.models, state.first.anchor
+                )
+            )
             replay.feed(events[:end], noise)
             if other:
                 X[:], y[:] = -7.0, -y
@@ -466,7 +474,9 @@ def test_models_of_agents_others_see_do_not_depend_on_spent_data(workspace):
         first = int(spent.min()) + 1
         agent = int(events[first - 1]["agent"])
         X, y = state.problem.X.copy(), state.problem.y.copy()
-        replay = GraphReplay(replace(state.problem, X=X, y=y), state.rule, state.start, state.anchor)
+        replay = GraphReplay(
+            GraphTask(replace(state.problem, X=X, y=y), state.rule, state.first.models, state.first.anchor)
+        )
         releases = released(events[:first]).size
         replay.feed(events[:first], noise[:releases])
         X[state.problem.offsets[agent] : state.problem.offsets[agent + 1]] = 1e3

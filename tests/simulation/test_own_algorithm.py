@@ -35,6 +35,25 @@ def test_the_same_bytes_with_one_worker(finished: Path, tmp_path: Path) -> None:
         assert (out / name).read_bytes() == (finished / name).read_bytes()
 
 
+@pytest.mark.verification
+def test_the_same_bytes_from_workers_of_dask(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    scenario = str(PLUGINS / "gossip_sgd.yaml")
+    done = p2psim("run", scenario, "--out", str(out), "--executor", "dask", "--jobs", "2", *PARTS)
+    assert done.returncode == 0, done.stderr
+    for name in ("metrics.parquet", "ledger.parquet", "events.parquet", "scenario.yaml"):
+        assert (out / name).read_bytes() == (finished / name).read_bytes()
+    assert within("verify", str(out), *PARTS).returncode == 0
+
+
+def test_list_and_schema_know_it() -> None:
+    listed = json.loads(within("list", "--json", *PARTS).stdout)
+    assert ("learning.algorithm", "gossip-sgd") in {(part["key"], part["name"]) for part in listed}
+    schema = json.loads(within("schema", *PARTS).stdout)
+    assert {"learning_rate", "decay"} < set(schema["$defs"]["GossipSgd"]["properties"])
+    assert "GossipSgd" not in json.loads(within("schema").stdout)["$defs"]
+
+
 def test_a_changed_number_is_found(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     subprocess.run(["cp", "-r", str(finished), str(out)], check=True)

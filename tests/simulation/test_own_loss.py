@@ -41,7 +41,7 @@ def with_huber(made: Scenario) -> Scenario:
 )
 def test_simulated_and_recomputed(made: Scenario, tmp_path: Path) -> None:
     study, workspace = with_huber(made), Workspace(tmp_path)
-    workspace.prepare(study)
+    workspace.case(study, 0)
     outcome, case = simulate(study, 0, workspace), workspace.case(study, 0)
     measured = [one for one in outcome.series if one.metric in ("relative_fitness", "objective_gap")]
     assert measured

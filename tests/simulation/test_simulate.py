@@ -10,11 +10,12 @@ from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import COMMIT
 from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
+from p2psim.learning.batches import GradientRule
 from p2psim.learning.star.reference import reference_replay
 from p2psim.simulation import simulate as module
-from p2psim.simulation.algorithms.star import cell as star_cell
+from p2psim.simulation.algorithms.star import StarCell
 from p2psim.simulation.outcome import Outcome
-from p2psim.simulation.session import EventCache
+from p2psim.simulation.session import Session
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -51,8 +52,7 @@ def digest(outcome: Outcome) -> dict[str, object]:
 
 def fresh(monkeypatch):
     """Forget all that earlier simulations left behind in this process."""
-    monkeypatch.setattr(module, "_EVENTS", EventCache())
-    module._CELLS.clear()
+    monkeypatch.setattr(module, "SESSION", Session())
 
 
 CELLS = [
@@ -237,7 +237,7 @@ def test_common_random_numbers_are_the_default(workspace):
 def test_workspace_gives_the_same_case_from_memory_and_disk(tmp_path):
     one = scenario({"data.redraw": "never"})
     first = Workspace(tmp_path / "old")
-    first.prepare(one)
+    first.case(one, 0)
     cases = [
         first.case(one, 0),
         first.case(one, 5),
@@ -264,7 +264,7 @@ def test_workspace_gives_the_same_case_from_memory_and_disk(tmp_path):
 
 def test_redrawn_data_stays_off_the_disk(tmp_path):
     workspace = Workspace(tmp_path)
-    workspace.prepare(scenario())
+    workspace.case(scenario(), 0)
     simulate(scenario(), 3, workspace)
     assert workspace.problems() == []
     with pytest.raises(KeyError):
@@ -275,10 +275,12 @@ def test_simulation_is_what_the_reference_makes_of_its_records(workspace):
     for changes in CELLS:
         one = scenario({**changes, "record.every": 1})
         outcome = simulate(one, 0, workspace, check_events=True)
-        state = star_cell(one, workspace.case(one, 0), 0)
+        state = StarCell.cell(one, workspace.case(one, 0), 0)
         sensitivity = one.privacy.sensitivity
         clip = sensitivity.bound if sensitivity is not None else np.inf
-        plain = reference_replay(state.problem, state.method, outcome.events, outcome.noise, clip)
+        plain = reference_replay(
+            state.problem, state.method, outcome.events, outcome.noise, GradientRule(clip)
+        )
         np.testing.assert_allclose(outcome.models, plain, rtol=0, atol=1e-12 * np.abs(plain).max())
         X, y = state.problem.X, state.problem.y
 
@@ -311,7 +313,7 @@ def test_arrays_run_like_any_other_data(workspace):
     outcome = simulate(one, 0, workspace)
     assert outcome.series[0].value[0] > 100
     assert outcome.series[0].value[-1] < 0.05
-    state = star_cell(one, workspace.case(one, 0), 0)
+    state = StarCell.cell(one, workspace.case(one, 0), 0)
     steepest = max(np.linalg.eigvalsh(2 * x.T @ x / 20)[-1] for x in X)
     assert state.rho / (400**2 * 2e-4) * steepest == pytest.approx(0.5, rel=1e-12)
     assert outcome.ledger["data_dependent_step"].all()

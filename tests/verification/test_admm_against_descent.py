@@ -17,7 +17,7 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.graph.admm import AdmmReplay, AdmmRule
 from p2psim.learning.graph.algorithms import RelativePenalty, penalty
 from p2psim.learning.graph.optimum import minimise_alone, minimise_together
-from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask, confidences
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic
 from p2psim.network.exchanges import Broadcast, Gossip
@@ -65,12 +65,12 @@ def gaps(least: float) -> tuple[Trace, dict[float, Trace], float]:
     streams, most = Streams(1), COMMITS[-1]
     told = simulate_events(Network(links, Broadcast()), streams, commits=most).read()
     met = simulate_events(Network(links, Gossip(mode="edge")), streams, commits=most).read()
-    descent = trace(GraphReplay(problem, GraphRule(), start), DIMENSION, told, COMMITS)
+    descent = trace(GraphReplay(GraphTask(problem, GraphRule(), start)), DIMENSION, told, COMMITS)
     rules = {
         share: AdmmRule(rho=penalty(RelativePenalty(mean_weight=share), links.weights)) for share in PENALTIES
     }
     admm = {
-        share: trace(AdmmReplay(problem, rule, start), DIMENSION, met, COMMITS)
+        share: trace(AdmmReplay(GraphTask(problem, rule, start)), DIMENSION, met, COMMITS)
         for share, rule in rules.items()
     }
     return descent, admm, problem.objective(minimise_together(problem))

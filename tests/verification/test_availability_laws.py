@@ -2,7 +2,7 @@
 
 Each test compares a mean with its value in theory and allows 4.5 standard errors, which a normal law exceeds in 7 of a
 million cases, or a distribution at a level of 1e-5. There are 19 comparisons, so a change of seeds raises a false alarm
-with a probability of about 2e-4. The seeds are fixed.
+with a probability of about 2e-4; those of both engines are of the same events. The seeds are fixed.
 """
 
 import itertools
@@ -39,6 +39,7 @@ LAWS: dict[str, SpanDistribution] = {
     "constant": ConstantSpans(),
 }
 MANY = 3000
+ON_BOTH = pytest.mark.parametrize("engine", ["array", "simpy"])
 
 
 def star(owners: int) -> Graph:
@@ -95,13 +96,14 @@ def test_residual_times_have_the_law_of_equilibrium(law: str) -> None:
     assert stats.kstwobign.sf(distance * math.sqrt(MANY)) > 1e-5
 
 
-def test_events_show_the_same_shares() -> None:
+@ON_BOTH
+def test_events_show_the_same_shares(engine: str) -> None:
     """Time between joins and leaves in the stream of events, agents in parallel."""
     agents, time = 400, 200.0
     network = Network(
         star(agents), Request(), availability=Renewal(up=3.0, down=1.0, down_law=WeibullSpans())
     )
-    events = simulate_events(network, Streams(3), time=time).read()
+    events = simulate_events(network, Streams(3), time=time, engine=engine).read()
     shares = np.empty(agents)
     for agent in range(agents):
         turns = events[(events["agent"] == agent) & np.isin(events["kind"], (JOIN, LEAVE))]
@@ -113,11 +115,12 @@ def test_events_show_the_same_shares() -> None:
     near(shares, 0.75)
 
 
-def test_wakes_under_bernoulli_drop_are_a_thinned_poisson_process() -> None:
+@ON_BOTH
+def test_wakes_under_bernoulli_drop_are_a_thinned_poisson_process(engine: str) -> None:
     agents, time, drop = 300, 40.0, 0.7
     links = star(agents)
     events = simulate_events(
-        Network(links, Request(), availability=Bernoulli(drop=drop)), Streams(4), time=time
+        Network(links, Request(), availability=Bernoulli(drop=drop)), Streams(4), time=time, engine=engine
     ).read()
     counts = np.bincount(of_kind(events, WAKE)["agent"], minlength=agents)
     near(counts.astype(float), (1 - drop) * time)
@@ -127,20 +130,23 @@ def test_wakes_under_bernoulli_drop_are_a_thinned_poisson_process() -> None:
     assert stats.kstest(gaps, stats.expon(scale=1 / (agents * (1 - drop))).cdf).pvalue > 1e-5
 
 
-def test_days_give_their_share_of_wakes() -> None:
+@ON_BOTH
+def test_days_give_their_share_of_wakes(engine: str) -> None:
     agents, time = 300, 50.0
     events = simulate_events(
         Network(star(agents), Request(), availability=Diurnal(period=5.0, participation=0.3)),
         Streams(5),
         time=time,
+        engine=engine,
     ).read()
     counts = np.bincount(of_kind(events, WAKE)["agent"], minlength=agents)
     near(counts.astype(float), 0.3 * time)
 
 
+@ON_BOTH
 @pytest.mark.parametrize("clock", ["runs", "stops"])
 @pytest.mark.parametrize("law", ["exponential", "constant"])
-def test_blocking_of_a_busy_learner(law: str, clock: str) -> None:
+def test_blocking_of_a_busy_learner(law: str, clock: str, engine: str) -> None:
     """a/(1 + a) of the ticks are refused, whatever the law of the service.
 
     a = N·E[S] if the ticks of the owner that is served count, (N − 1)·E[S] if they do not.
@@ -152,7 +158,7 @@ def test_blocking_of_a_busy_learner(law: str, clock: str) -> None:
     )
     shares = []
     for seed in range(40):
-        events = simulate_events(Network(star(owners), how), Streams(seed), time=300.0).read()
+        events = simulate_events(Network(star(owners), how), Streams(seed), time=300.0, engine=engine).read()
         wakes = of_kind(events, WAKE)
         shares.append((wakes["outcome"] == BUSY).mean())
     a = (owners if clock == "runs" else owners - 1) * service
@@ -160,14 +166,15 @@ def test_blocking_of_a_busy_learner(law: str, clock: str) -> None:
     near(np.array(shares), a / (1 + a))
 
 
-def test_waiting_in_line_is_that_of_one_server() -> None:
+@ON_BOTH
+def test_waiting_in_line_is_that_of_one_server(engine: str) -> None:
     """M/M/1: the mean wait of those who ask is ρ/(μ − λ)."""
     owners, service = 4, 0.15
     load, mu = owners * service, 1 / service
     means = []
     for seed in range(60):
         network = Network(star(owners), Request(service=Distribution(exponential=service), busy="queue"))
-        events = simulate_events(network, Streams(seed), time=400.0).read()
+        events = simulate_events(network, Streams(seed), time=400.0, engine=engine).read()
         wakes = of_kind(events, WAKE)
         assert set(wakes["outcome"]) <= {OK, QUEUED}
         queries = events[(events["kind"] == SEND) & (events["agent"] == LEARNER)]
@@ -177,9 +184,10 @@ def test_waiting_in_line_is_that_of_one_server() -> None:
     near(np.array(means), load / (mu - owners))
 
 
-def test_an_owner_that_is_away_spends_nothing() -> None:
+@ON_BOTH
+def test_an_owner_that_is_away_spends_nothing(engine: str) -> None:
     network = Network(star(8), Request(), availability=Renewal(up=1.0, down=3.0))
-    events = simulate_events(network, Streams(6), time=300.0).read()
+    events = simulate_events(network, Streams(6), time=300.0, engine=engine).read()
     away: set[int] = set()
     for kind, agent, release in zip(events["kind"], events["agent"], events["release"], strict=True):
         if kind == LEAVE:
@@ -191,11 +199,15 @@ def test_an_owner_that_is_away_spends_nothing() -> None:
     assert len(of_kind(events, COMMIT)) > 300
 
 
-def test_broadcast_is_thinned_too() -> None:
+@ON_BOTH
+def test_broadcast_is_thinned_too(engine: str) -> None:
     agents, time = 40, 60.0
     links = draw_links(Complete(), TopologyInputs(agents))
     events = simulate_events(
-        Network(links, Broadcast(), availability=Bernoulli(participation=0.25)), Streams(7), time=time
+        Network(links, Broadcast(), availability=Bernoulli(participation=0.25)),
+        Streams(7),
+        time=time,
+        engine=engine,
     ).read()
     counts = np.bincount(of_kind(events, COMMIT)["agent"], minlength=agents)
     near(counts.astype(float), 0.25 * time)

@@ -15,7 +15,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT
 from p2psim.core.randomness import Streams
 from p2psim.learning.graph.optimum import minimise_together
-from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
+from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask, confidences
 from p2psim.learning.graph.replay import GraphReplay
 from p2psim.learning.losses import Logistic, Squared
 from p2psim.network.availability import AllOf, Always, Bernoulli, Diurnal, Outage, Renewal
@@ -72,7 +72,7 @@ def test_it_ends_at_the_exact_minimiser(kind: str, graph: str, loss: Squared | L
     channel, availability = NETWORKS[kind]
     one = problem(links, loss)
     least = one.objective(minimise_together(one))
-    replay = GraphReplay(one, GraphRule(), np.ones((AGENTS, P)))
+    replay = GraphReplay(GraphTask(one, GraphRule(), np.ones((AGENTS, P))))
     start = replay.objective - least
     network = Network(links, Broadcast(), channel, availability)
     for events in simulate_events(network, Streams(1), time=4000.0):

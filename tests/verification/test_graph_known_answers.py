@@ -14,7 +14,6 @@ from p2psim.learning.graph.optimum import minimise_alone, minimise_together
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.graph import GraphCell
-from p2psim.simulation.algorithms.graph import cell as graph_cell
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -36,7 +35,7 @@ def test_movielens(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     exact, local, descent = [], [], []
     for replica in range(3):
-        made = graph_cell(scenario, workspace.case(scenario, replica), replica)
+        made = GraphCell.cell(scenario, workspace.case(scenario, replica), replica)
         exact.append(np.nanmean(made.problem.test_rmse(minimise_together(made.problem))))
         local.append(np.nanmean(made.problem.test_rmse(minimise_alone(made.problem, "sum"))))
         descent.append(last(simulate(scenario, replica, workspace), "test_rmse"))
@@ -79,7 +78,7 @@ def test_classifiers(tmp_path: Path, dimension: int, alone: float, together: flo
         "record": {"metrics": ["test_accuracy"], "every": 1000},
     }
     scenario, workspace = Scenario.from_dict(tree), Workspace(tmp_path)
-    made: list[GraphCell] = [graph_cell(scenario, workspace.case(scenario, r), r) for r in range(2)]
+    made: list[GraphCell] = [GraphCell.cell(scenario, workspace.case(scenario, r), r) for r in range(2)]
     local = [np.nanmean(one.problem.test_accuracy(minimise_alone(one.problem))) for one in made]
     assert np.mean(local) == pytest.approx(alone, abs=0.02)
     descent = [last(simulate(scenario, replica, workspace), "test_accuracy") for replica in range(2)]

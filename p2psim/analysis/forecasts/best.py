@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from p2psim.analysis.forecasts.star_setting import Setting
-from p2psim.analysis.forecasts.variances import answer_variances, overruns
+from p2psim.analysis.forecasts.variances import overruns
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.privacy.allocations import Allocation, Cap, Geometric, Horizon
 from p2psim.scenario.cells import display
@@ -84,6 +84,6 @@ def _plans(
             plan = other.cell.setup.plan if budgets is None else other.plan(budgets)
             if overruns(plan, setting.frequencies, other.answers) > 10 * TAIL:
                 continue
-            yield allocation, answer_variances(plan, setting.frequencies, other.answers)
+            yield allocation, other.variances(plan)
         except MeaningError:  # noise whose scale is no number, or an allocation that these cannot have
             continue

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from p2psim.analysis.forecasts.star_setting import MomentRecursion, Setting
-from p2psim.analysis.forecasts.variances import answer_variances
 from p2psim.core.errors import InputError, MeaningError, SimulationError
 from p2psim.theory.star import MOST_EXACT, Shapley, exact_shapley, members_of, sampled_shapley
 
@@ -94,8 +93,7 @@ class Coalitions:
             among = self.setting.among(members_of(coalition))
             self._walks[coalition] = among, among.walk(among.factor_among(self.setting))
         among, walk = self._walks[coalition]
-        plan = among.plan(budgets[members_of(coalition)])
-        variances = answer_variances(plan, among.frequencies, among.answers)
+        variances = among.variances(among.plan(budgets[members_of(coalition)]))
         return float(walk.noiseless + walk.noise(variances).sum())
 
     def worth(self, coalition: int) -> float:

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from p2psim.analysis.forecasts.forecast import Forecast
 from p2psim.analysis.forecasts.star_setting import MomentRecursion, Setting
-from p2psim.analysis.forecasts.variances import answer_variances
-from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.core.errors import SimulationError
 
 #: All budgets are multiplied by these.
 FACTORS = np.logspace(-3, 3, 25)
@@ -53,60 +51,6 @@ class JoinDecision:
         return self.together < self.alone
 
 
-def parties(forecast: Forecast) -> list[JoinDecision]:
-    """Isolated and collaborating ψ of every owner."""
-    setting, parts = forecast.setting, forecast.parts
-    budgets = setting.cell.setup.plan.budget
-    factors = _break_even_factors(forecast)
-    return [
-        JoinDecision(
-            label=setting.cell.case.labels[i],
-            records=int(setting.cell.problem.records[i]),
-            epsilon=float(budgets[i]),
-            alone=float(forecast.alone[i]),
-            together=forecast.psi,
-            noise=float(parts.noise[-1, i]),
-            break_even=None if factors[i] is None else float(budgets[i] * factors[i]),
-        )
-        for i in range(len(budgets))
-    ]
-
-
-def _break_even_factors(forecast: Forecast) -> list[float | None]:
-    """By what all budgets must be multiplied for each owner to gain nothing and lose nothing."""
-    setting = forecast.setting
-    plan_made = setting.cell.setup.plan
-    N = len(plan_made.budget)
-    if not plan_made.mechanism.is_private or not np.isfinite(plan_made.budget).all():
-        return [None] * N
-    tried, noise = [], []
-    for factor in FACTORS:
-        try:
-            other = setting.with_plan(budgets=plan_made.budget * factor)
-            noise.append(noise_at_the_end(forecast, other))
-            tried.append(factor)
-        except MeaningError:  # so much or so little noise that its scale is no number
-            continue
-    factors: list[float | None] = []
-    for alone in forecast.alone:
-        room = alone - forecast.parts.noiseless[-1]
-        if room <= 0:
-            factors.append(np.inf)
-        elif not tried or not min(noise) <= room <= max(noise):
-            factors.append(None)
-        else:
-            # Noise falls as a power of ε, exactly so under pure DP: straight between points of the logarithms.
-            at = np.interp(np.log(room), np.log(noise[::-1]), np.log(tried[::-1]))
-            factors.append(float(np.exp(at)))
-    return factors
-
-
-def noise_at_the_end(forecast: Forecast, other: Setting) -> float:
-    """What noise adds to E[ψ] at the end under another plan for the same owners."""
-    variances = answer_variances(other.cell.setup.plan, other.frequencies, forecast.setting.answers)
-    return float(forecast.walk.noise(variances).sum())
-
-
 @dataclass(frozen=True)
 class Alike:
     """As many owners as one likes, each like the average of those of a scenario, with equal ε.
@@ -122,10 +66,8 @@ class Alike:
     @property
     def epsilon(self) -> float:
         """The equal ε that makes Σ1/ε² what it is: infinite without noise."""
-        plan_made = self.setting.cell.setup.plan
-        if not plan_made.mechanism.is_private:
-            return float("inf")
-        mean = np.mean(1 / plan_made.budget**2)
+        plan = self.setting.cell.setup.plan
+        mean = np.mean(1 / plan.budget**2) if plan.mechanism.is_private else 0.0
         return float(1 / np.sqrt(mean)) if mean > 0 else float("inf")
 
     @property
@@ -147,8 +89,7 @@ class Alike:
             return float("inf")
         first = self.setting.alike(owners).first()
         budget = np.array([self.epsilon if epsilon is None else epsilon])
-        variances = answer_variances(first.plan(budget), first.frequencies, first.answers)
-        noise = walk.noise(np.broadcast_to(variances, (first.answers, owners)))
+        noise = walk.noise(np.broadcast_to(first.variances(first.plan(budget)), (first.answers, owners)))
         return float(walk.noiseless + noise.sum())
 
     def _walked(self, owners: int) -> MomentRecursion | None:

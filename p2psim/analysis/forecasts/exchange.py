@@ -16,11 +16,12 @@ from p2psim.core.errors import InputError, MeaningError, first_line
 from p2psim.core.files import fault_of
 from p2psim.core.options import Options
 from p2psim.core.text_tables import decimal
+from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.optimum import minimise_squared
 from p2psim.scenario.cells import cells
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.learner_cell import LearnerCell
-from p2psim.simulation.algorithms.star_setting import l2_of, star_algorithm, x_bound_of
+from p2psim.simulation.algorithms.learner_cell import LearnerCell, l2_of, star_algorithm
+from p2psim.simulation.algorithms.replay import record_bound
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.workspace import Workspace
 from p2psim.theory.forecasts.statistics import SENSITIVITY, disclosed, joint_moment
@@ -146,17 +147,16 @@ def _read(file: str) -> list[Party]:
         raise InputError(
             f"{file}: expected a list of at least one party under 'parties', as --export-statistics writes"
         )
-    parties = []
-    for number, tree in enumerate(trees):
-        try:
-            parties.append(Party.model_validate(tree))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise InputError(
-                f"{file}: party {number}{': ' if place else ''}{place}: {first['msg']}"
-            ) from error
-    return parties
+    return [_party(tree, f"{file}: party {number}") for number, tree in enumerate(trees)]
+
+
+def _party(tree: Any, place: str) -> Party:
+    try:
+        return Party.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise InputError(f"{place}{': ' if key else ''}{key}: {first['msg']}") from error
 
 
 def _arrays(file: str) -> list[dict[str, Any]]:
@@ -202,6 +202,7 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
             f"ψ needs f(θ*) > 0, and these statistics give {minimum:.3g}: their noise drowns what labels vary"
         )
     n, p = int(records.sum()), moment.shape[1]
+    noisy = sum(party.charge is not None for party in parties)
     return PreparedData(
         EXCHANGED,
         {
@@ -223,33 +224,33 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
         None,
         _largest([party.y_max for party in parties]),
         {},
-        _noisy(parties),
+        (f"the statistics of {noisy} of {len(parties)} parties have noise",) if noisy else (),
     )
 
 
-def _noisy(parties: Sequence[Party]) -> tuple[str, ...]:
-    count = sum(party.charge is not None for party in parties)
-    return (f"the statistics of {count} of {len(parties)} parties have noise",) if count else ()
-
-
 def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
-    loss, agents = scenario.learning.loss, scenario.network.topology.size
-    sensitivity, availability = scenario.privacy.sensitivity, scenario.network.availability
+    sensitivity, agents = scenario.privacy.sensitivity, scenario.network.topology.size
+    availability = scenario.network.availability
+    absences = [getattr(part, "depends", None) for part in getattr(availability, "parts", (availability,))]
+    by_label = any(reason is not None and reason.on == "label" for reason in absences)
+    empirical = sensitivity is not None and sensitivity.kind == "empirical"
+    other = agents is not None and agents != len(parties)
+    batches = star_algorithm(scenario).batch.kind != "whole"
+    _check_loss(scenario.learning.loss)
+    for place, holds, message in (
+        ("network.topology.agents", other, f"is {agents}, and there are statistics of {len(parties)}"),
+        ("privacy.sensitivity", empirical, "empirical needs the records; take declared or bounds"),
+        ("network.availability", by_label, "absences by label need the records"),
+        ("learning.algorithm.batch", batches, "batches need the records; take whole"),
+    ):
+        if holds:
+            raise MeaningError(place, message)
+
+
+def _check_loss(loss: Loss) -> None:
     if not loss.is_squared_error:
-        raise MeaningError(
-            "learning.loss", f"second moments are enough for squared loss alone, got {loss.kind}"
-        )
-    if agents is not None and agents != len(parties):
-        raise MeaningError(
-            "network.topology.agents", f"is {agents}, and there are statistics of {len(parties)}"
-        )
-    if sensitivity is not None and sensitivity.kind == "empirical":
-        raise MeaningError("privacy.sensitivity", "empirical needs the records; take declared or bounds")
-    reasons = [getattr(part, "depends", None) for part in getattr(availability, "parts", (availability,))]
-    if any(reason is not None and reason.on == "label" for reason in reasons):
-        raise MeaningError("network.availability", "absences by label need the records")
-    if star_algorithm(scenario).batch.kind != "whole":
-        raise MeaningError("learning.algorithm.batch", "batches need the records; take whole")
+        message = f"second moments are enough for squared loss alone, got {loss.kind}"
+        raise MeaningError("learning.loss", message)
 
 
 def _largest(bounds: list[float | None]) -> float | None:
@@ -306,14 +307,11 @@ def disclose(cell: LearnerCell, party: int, how: Disclosure) -> Party:
         If the budget is out of range.
     """
     case, problem = cell.case, cell.problem
-    if not problem.loss.is_squared_error:
-        raise MeaningError(
-            "learning.loss", f"second moments are enough for squared loss alone, got {problem.loss.kind}"
-        )
+    _check_loss(problem.loss)
     n = int(problem.records[party])
     joint = joint_moment(problem.gram[party], problem.moment[party], float(problem.energy[party]))
     bounded = case.x_l1 is not None or case.x_max is not None
-    x_bound = x_bound_of(case, problem, 1) if bounded else None
+    x_bound = record_bound((case.x_l1, case.x_max), problem, 1) if bounded else None
     charge = None
     if how.epsilon != np.inf:
         if x_bound is None or case.y_max is None:
@@ -337,24 +335,18 @@ def disclose(cell: LearnerCell, party: int, how: Disclosure) -> Party:
 
 
 def _charge(how: Disclosure, records: int) -> Charge:
-    from p2psim.privacy.accounting.gaussian import gaussian_mu
+    from p2psim.privacy.accounting.classical import gaussian_mu
 
     if not how.epsilon > 0:
         raise InputError(f"the ε of statistics must be positive, got {how.epsilon}")
     if not 0 <= how.delta < 1:
         raise InputError(f"the δ of statistics must be at least 0 and below 1, got {how.delta}")
-    norm: Literal["l1", "l2"] = "l2" if how.delta > 0 else "l1"
+    gaussian = how.delta > 0
+    loss = gaussian_mu(how.epsilon, how.delta) if gaussian else how.epsilon
+    norm: Literal["l1", "l2"] = "l2" if gaussian else "l1"
     moves = SENSITIVITY[norm] / records
-    loss = gaussian_mu(how.epsilon, how.delta) if how.delta > 0 else how.epsilon
-    return Charge(
-        mechanism="gaussian" if how.delta > 0 else "laplace",
-        epsilon=how.epsilon,
-        delta=how.delta,
-        sensitivity=moves,
-        norm=norm,
-        scale=moves / loss,
-        seed=how.seed,
-    )
+    mechanism: Literal["laplace", "gaussian"] = "gaussian" if gaussian else "laplace"
+    return Charge(**vars(how), mechanism=mechanism, sensitivity=moves, norm=norm, scale=moves / loss)
 
 
 def exported(scenario: Scenario, party: str | None, how: Disclosure) -> list[Party]:

@@ -1,15 +1,18 @@
-"""The forecast of a learner in one cell: expected ψ along the run in its parts."""
+"""The forecast of a learner in one cell: expected ψ along the run in its parts, and whom it pays to join."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from p2psim.analysis.forecasts.collaboration import FACTORS, Alike, JoinDecision
 from p2psim.analysis.forecasts.learners import RoundsSetting, StarSetting
 from p2psim.analysis.forecasts.star_setting import MomentRecursion, Setting, refuse_unknown
-from p2psim.analysis.forecasts.variances import answer_variances, overruns
+from p2psim.analysis.forecasts.variances import overruns
 from p2psim.core.errors import MeaningError
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.theory.forecasts.split import Split
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 #: Probability that an owner runs out of answers, from which on it is reported.
 _RUNS_OUT = 1e-3
+
+#: Relative standard errors below this are of rounding.
+_ROUNDING = 1e-12
 
 #: Points of a forecast where a scenario records by time.
 POINTS = 20
@@ -49,8 +55,62 @@ class ForecastCurve:
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """What a cell will reach.
+class Calibration:
+    """Forecasts and means of pilot replicas, along the run.
+
+    Where every replica draws its data anew, each has a forecast of its own.
+
+    Attributes
+    ----------
+    steps : ndarray, shape (records,)
+        Numbers of answers, rounds or commits, or times where runs end by time.
+    forecast, mean : ndarray, shape (records,)
+        What is expected, and the mean over the replicas.
+    error : ndarray, shape (records,)
+        Standard error of their difference; 0 where all replicas differ alike from their forecasts.
+    seconds : float
+        Of a replica; the first, which may compile, left out.
+    """
+
+    steps: np.ndarray
+    forecast: np.ndarray
+    mean: np.ndarray
+    error: np.ndarray
+    seconds: float
+
+    @property
+    def z(self) -> np.ndarray:
+        """Difference in standard errors, shape (records,); 0 where all replicas are the same but for rounding."""
+        away = self.mean - self.forecast
+        vary = self.error > _ROUNDING * np.abs(self.mean)
+        return np.asarray(np.divide(away, self.error, out=np.zeros_like(away), where=vary))
+
+    @property
+    def off(self) -> float:
+        """(mean − forecast)/forecast at the end: the measured error of an approximation."""
+        return float(self.mean[-1] / self.forecast[-1] - 1)
+
+    def end(self, name: str) -> dict[str, float]:
+        """The mean at the end, by a name, and how far all points are off: part of a line of a table."""
+        largest = float(np.abs(self.z).max())
+        return {name: float(self.mean[-1]), "± s.e.": float(self.error[-1]), "largest |z|": largest}
+
+    @property
+    def tree(self) -> dict[str, Any]:
+        """As ``p2psim forecast --json`` writes it."""
+        columns = {
+            "step": self.steps,
+            "forecast": self.forecast,
+            "mean": self.mean,
+            "error": self.error,
+            "z": self.z,
+        }
+        return {name: values.tolist() for name, values in columns.items()} | {"off": self.off}
+
+
+@dataclass(frozen=True)
+class LearnerForecast:
+    """What the owners of a cell and their learner will reach.
 
     Attributes
     ----------
@@ -68,6 +128,18 @@ class Forecast:
     symbol: ClassVar[str] = "ψ"
     key: ClassVar[str] = "psi"
     error: ClassVar[float] = 0.0
+    #: What the table of agents shows: its title, and columns by the names of plain values.
+    agents_title: ClassVar[str] = "what each owner reaches alone and together"
+    agent_columns: ClassVar[Mapping[str, str]] = {
+        "owner": "label",
+        "records": "records",
+        "ε": "epsilon",
+        "ψ alone": "alone",
+        "ψ together": "together",
+        "of that its noise": "noise",
+        "gains": "gains",
+        "ε to break even": "break_even",
+    }
 
     setting: Setting
     walk: MomentRecursion
@@ -132,6 +204,94 @@ class Forecast:
             for k in [*few, *([int(at[-1])] if few[-1] != at[-1] else [])]
         ]
 
+    @cached_property
+    def parties(self) -> list[JoinDecision]:
+        """Isolated and collaborating ψ of every owner."""
+        cell, budgets = self.setting.cell, self.setting.cell.setup.plan.budget
+        return [
+            JoinDecision(
+                label=cell.case.labels[i],
+                records=int(cell.problem.records[i]),
+                epsilon=float(budgets[i]),
+                alone=float(self.alone[i]),
+                together=self.psi,
+                noise=float(self.noise[i]),
+                break_even=None if factor is None else float(budgets[i] * factor),
+            )
+            for i, factor in enumerate(self._break_even_factors())
+        ]
+
+    def _break_even_factors(self) -> list[float | None]:
+        """By what all budgets must be multiplied for each owner to gain nothing and lose nothing."""
+        plan = self.setting.cell.setup.plan
+        if not plan.mechanism.is_private or not np.isfinite(plan.budget).all():
+            return [None] * len(plan.budget)
+        noise = np.array([self.noise_at(factor) for factor in FACTORS])
+        known = np.isfinite(noise)
+        tried, noise = FACTORS[known], noise[known]
+        factors: list[float | None] = []
+        for room in self.alone - self.parts.noiseless[-1]:
+            if room <= 0:
+                factors.append(np.inf)
+            elif not tried.size or not noise.min() <= room <= noise.max():
+                factors.append(None)
+            else:
+                # Noise falls as a power of ε, exactly so under pure DP: straight between points of the logarithms.
+                at = np.interp(np.log(room), np.log(noise[::-1]), np.log(tried[::-1]))
+                factors.append(float(np.exp(at)))
+        return factors
+
+    @property
+    def noise(self) -> np.ndarray:
+        """What each owner's noise adds at the end, shape (N,)."""
+        return self.parts.noise[-1]
+
+    def noise_at(self, factor: float) -> float:
+        """What noise adds to E[ψ] at the end with all budgets multiplied; infinite where its scale is no number."""
+        try:
+            other = self.setting.with_plan(budgets=self.setting.cell.setup.plan.budget * factor)
+            return float(self.walk.noise(other.variances()).sum())
+        except MeaningError:
+            return float("inf")
+
+    def psi_at(self, factor: float) -> float:
+        """E[ψ] at the end with all budgets multiplied; infinite where noise has no scale that is a number."""
+        return float(self.parts.noiseless[-1] + self.noise_at(factor))
+
+    @cached_property
+    def alike(self) -> Alike:
+        """The same with any number of average owners."""
+        return Alike(self.setting)
+
+    @cached_property
+    def break_even(self) -> int | None:
+        """Least number of average owners with which it pays; None where there is none up to 10,000."""
+        return self.alike.break_even()
+
+    @property
+    def agents(self) -> list[dict[str, Any]]:
+        """What each owner reaches and gains, as plain values."""
+        return [{**asdict(party), "gains": party.gains} for party in self.parties]
+
+    @property
+    def agents_tree(self) -> dict[str, Any]:
+        """The same, as ``p2psim forecast --json`` writes it."""
+        return {"parties": self.agents, "break_even_owners": self.break_even}
+
+    @property
+    def joining(self) -> dict[str, Any]:
+        """Whom it pays to join: part of a line of a table."""
+        gaining = sum(party.gains for party in self.parties)
+        return {"who gains": f"{gaining} of {len(self.parties)}", "N to gain": self.break_even}
+
+    def others(self, number: int) -> str:
+        """How a table of owners that leaves some out says so."""
+        return f"up to {number} more owners in each cell"
+
+    def pilots(self, calibration: Calibration, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Pilots beside the forecast: part of a line of a table, and what JSON has."""
+        return {**calibration.end("pilot ψ"), "pilot/forecast − 1": calibration.off}, calibration.tree
+
     @property
     def more(self) -> dict[str, Any]:
         """What else is forecast, as plain values."""
@@ -164,16 +324,13 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting
     if not algorithm.star_exchanges:
         raise MeaningError("learning.algorithm", f"forecasts of a learner are not of {algorithm.kind}")
     if not np.isfinite(loss.curvature):
-        raise MeaningError(
-            "learning.loss",
-            f"{loss.kind} has no curvature to forecast with; take logistic",
-        )
+        raise MeaningError("learning.loss", f"{loss.kind} has no curvature to forecast with; take logistic")
     refuse_unknown(scenario.network)
     cell: Any = adapter_of(scenario).cell(scenario, case, replica)
     return _SETTINGS[algorithm.adapter].of(cell)
 
 
-def forecast(setting: Setting) -> Forecast:
+def forecast(setting: Setting) -> LearnerForecast:
     """Forecast a cell.
 
     Raises
@@ -183,14 +340,13 @@ def forecast(setting: Setting) -> Forecast:
     SimulationError
         If the step is unstable and the forecast grows beyond all numbers.
     """
-    plan, steps = setting.cell.setup.plan, setting.answers
-    walked = setting.walk()
-    variances = answer_variances(plan, setting.frequencies, steps)
+    plan, walked = setting.cell.setup.plan, setting.walk()
+    variances = setting.variances()
     parts = walked.split(variances)
     reasons = list(setting.approximate)
-    tail = overruns(plan, setting.frequencies, steps)
+    tail = overruns(plan, setting.frequencies, setting.answers)
     if tail > _RUNS_OUT:
         reasons.append(f"an owner runs out of answers with probability {tail:.2g}, and is taken to go on")
     if setting.leaves_the_box(variances.max(axis=0)):
         reasons.append("models may leave the box, and are taken to: ψ saturates where this is forecast above")
-    return Forecast(setting, walked, parts, tuple(reasons))
+    return LearnerForecast(setting, walked, parts, tuple(reasons))

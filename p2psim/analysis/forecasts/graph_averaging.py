@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -11,25 +11,20 @@ from p2psim.analysis.forecasts.graph_setting import (
     MOST_NUMBERS,
     GraphForecast,
     GraphSetting,
+    Needs,
     by_time,
+    graph_setting,
     recorded_moments,
     refuse_larger,
 )
 from p2psim.core.errors import MeaningError
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.spectrum import weight_matrix
-from p2psim.theory.forecasts.gossip import (
-    AveragingPath,
-    ContractionRates,
-    GossipStep,
-    Walk,
-    averaging,
-    averaging_path,
-    commits,
-    contraction,
-    exchanges,
-    partner_chances,
-)
+from p2psim.theory.forecasts import gossip
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -50,16 +45,14 @@ class AveragingForecast(GraphForecast):
         By which an exchange that leads to a commit contracts.
     """
 
-    metric: ClassVar[str] = "consensus_distance"
+    metric = symbol = key = "consensus_distance"
     approximate: ClassVar[tuple[str, ...]] = ()
     error: ClassVar[float] = 0.0
-    #: Nobody averages alone.
-    agents: ClassVar[tuple[dict[str, Any], ...]] = ()
 
     spread: np.ndarray
     drift: np.ndarray
     bias: np.ndarray
-    rates: ContractionRates
+    rates: gossip.ContractionRates
 
     @property
     def expected(self) -> np.ndarray:
@@ -69,20 +62,13 @@ class AveragingForecast(GraphForecast):
     @property
     def end(self) -> dict[str, Any]:
         """The end in its parts: a line of a table."""
-        return {
-            "consensus distance": float(self.spread[-1]),
-            "drift of the mean": float(self.drift[-1]),
-            "bias of the mean": float(self.bias[-1]),
-            "λ₂": self.rates.mean,
-            "r": self.rates.square,
-        }
+        bias = {"bias of the mean": float(self.bias[-1])}
+        return self.parts_at(-1) | bias | {"λ₂": self.rates.mean, "r": self.rates.square}
 
     def parts_at(self, moment: int) -> dict[str, float]:
         """A moment of the run: a line of a table."""
-        return {
-            "consensus distance": float(self.spread[moment]),
-            "drift of the mean": float(self.drift[moment]),
-        }
+        parts = {"consensus distance": self.spread, "drift of the mean": self.drift}
+        return {name: float(values[moment]) for name, values in parts.items()}
 
     @property
     def run(self) -> dict[str, np.ndarray]:
@@ -95,7 +81,15 @@ class AveragingForecast(GraphForecast):
         return {"rates": {"lambda2": self.rates.mean, "r": self.rates.square}}
 
 
-def averaging_forecast(setting: GraphSetting) -> AveragingForecast:
+def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
+    """See `p2psim.analysis.forecasts.forecast.setting`."""
+    exchange, modes = scenario.network.exchange, ("push", "pull", "push-pull")
+    mode = getattr(exchange, "mode", exchange.kind)
+    needs = Needs(mode, modes, "gossip: push, pull or push-pull", False)
+    return graph_setting(scenario, case, replica, needs)
+
+
+def forecast(setting: GraphSetting) -> AveragingForecast:
     """Forecast a cell.
 
     Raises
@@ -113,8 +107,8 @@ def averaging_forecast(setting: GraphSetting) -> AveragingForecast:
         )
     moments, _ = recorded_moments(every, setup.commits, setup.time, rate * step.commits)
 
-    def walked(steps: int, walk: Walk = commits) -> AveragingPath:
-        return averaging_path(step, setting.first, steps, setting.first_covariance, walk)
+    def walked(steps: int, walk: gossip.Walk = gossip.commits) -> gossip.AveragingPath:
+        return gossip.averaging_path(step, setting.first, steps, setting.first_covariance, walk)
 
     if setup.commits is not None:
         path = walked(moments.most).mixed(moments.chances)
@@ -122,15 +116,17 @@ def averaging_forecast(setting: GraphSetting) -> AveragingForecast:
         # Both commits of an exchange fall in one moment, so that by a time there are whole exchanges alone.
         times = moments.points if moments.axis == "time" else np.array([setup.time])
         by_exchange = by_time(rate * times)
-        path = walked(by_exchange.shape[1] - 1, exchanges).mixed(by_exchange)
+        path = walked(by_exchange.shape[1] - 1, gossip.exchanges).mixed(by_exchange)
         if moments.axis == "commits":
             steps = moments.points[:-1].astype(int)
             before = walked(int(steps[-1]))
-            path = AveragingPath(*(np.append(a[steps], b) for a, b in zip(before, path, strict=True)))
-    return AveragingForecast(setting, moments, path.spread / n, path.drift, path.bias, contraction(step, n))
+            path = gossip.AveragingPath(*(np.append(a[steps], b) for a, b in zip(before, path, strict=True)))
+    return AveragingForecast(
+        setting, moments, path.spread / n, path.drift, path.bias, gossip.contraction(step, n)
+    )
 
 
-def _step(setting: GraphSetting) -> GossipStep:
+def _step(setting: GraphSetting) -> gossip.GossipStep:
     """What an exchange does, with the losses of each link and direction."""
     cell = setting.cell
     exchange, loss = cast(Any, cell.scenario.network.exchange), cell.scenario.network.channel.loss
@@ -141,5 +137,5 @@ def _step(setting: GraphSetting) -> GossipStep:
         lost[rows, cell.links.indices] = loss.column(cell.links, "network.channel.loss", 1.0)
     else:
         lost[:] = cast(float, loss)
-    chances = partner_chances(links, setting.frequencies, exchange.partner == "weight")
-    return averaging(exchange.mode, chances, lost)
+    chances = gossip.partner_chances(links, setting.frequencies, exchange.partner == "weight")
+    return gossip.averaging(exchange.mode, chances, lost)

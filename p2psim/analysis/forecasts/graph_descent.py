@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,24 +14,26 @@ from p2psim.analysis.forecasts.graph_setting import (
     MOST_NUMBERS,
     GraphForecast,
     GraphSetting,
+    Needs,
     RecordedMoments,
+    graph_setting,
     recorded_moments,
     refuse_larger,
 )
+from p2psim.analysis.forecasts.star_setting import those_that_hold
 from p2psim.analysis.forecasts.variances import noise_at, release_variances, wants_orders
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.batches import batch_of
-from p2psim.learning.graph.optimum import (
-    graph_balance,
-    graph_expansion,
-    minimise_alone,
-    minimise_together,
-)
+from p2psim.learning.graph.optimum import graph_balance, graph_expansion, minimise_alone, minimise_together
 from p2psim.network.spectrum import weight_matrix
 from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.theory.forecasts.descent import LinearDescent, linear_descent
 from p2psim.theory.forecasts.descent_orders import GapMoments, Orders, sampled, vectors
 from p2psim.theory.forecasts.descent_path import DescentPath, distances, path
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.prepared import PreparedData
 
 #: Longest state of descent along drawn orders, which needs no squares of that.
 MOST_DRAWN = 20_000
@@ -81,7 +83,7 @@ class DescentForecast(GraphForecast):
         Why it is not exact; empty where it is.
     """
 
-    metric: ClassVar[str] = "objective_gap"
+    metric = symbol = key = "objective_gap"
 
     bias: float
     optimisation: np.ndarray
@@ -168,7 +170,15 @@ class DescentForecast(GraphForecast):
         return {"orders": self.orders, "bias": self.bias, "local_models": self.alone}
 
 
-def descent_forecast(setting: GraphSetting) -> DescentForecast:
+def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
+    """See `p2psim.analysis.forecasts.forecast.setting`."""
+    why = "broadcast: otherwise neighbours know older models"
+    return graph_setting(
+        scenario, case, replica, Needs(scenario.network.exchange.kind, ("broadcast",), why, True)
+    )
+
+
+def forecast(setting: GraphSetting) -> DescentForecast:
     """Forecast a cell: by moments where they close, else along orders of wakes that are drawn.
 
     Raises
@@ -209,7 +219,7 @@ def descent_forecast(setting: GraphSetting) -> DescentForecast:
         np.where(cell.problem.records > 0, ((alone - optimum) ** 2).sum(axis=1), np.nan),
         parts.orders,
         parts.error,
-        (*_reasons(cell), *([_DRAWN] if parts.orders else [])),
+        _reasons(cell, parts.orders > 0),
     )
 
 
@@ -223,7 +233,7 @@ def _of_orders(
         spent=scenario.privacy.when_spent,
         alpha=cell.problem.alpha,
         rest=minimise_together(cell.problem) + model.offset,
-        anchor=cell.anchor,
+        anchor=cell.first.anchor,
         start_factor=setting.first_factor,
         variances=partial(release_variances, plan),
         commits=cell.setup.commits,
@@ -319,18 +329,14 @@ def _model(setting: GraphSetting) -> LinearDescent:
     )
 
 
-def _reasons(cell: GraphCell) -> list[str]:
-    problem, lacking = cell.problem, []
-    if not problem.loss.is_squared_error:
-        lacking.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
-    if np.isfinite(cell.rule.clip):
-        lacking.append("gradients may be clipped: a linear model of those that are not")
-    if batch_of(cell.scenario.learning.algorithm).kind != "whole":
-        lacking.append("batches: the variance of sampling is not in it")
-    if cell.rule.grid is not None:
-        lacking.append("rounding to the grid is not in it")
-    return lacking
-
-
-#: Why moments are averages.
-_DRAWN = "releases end, budgets know all wakes, or agents are many: an average over drawn orders of wakes"
+def _reasons(cell: GraphCell, drawn: bool) -> tuple[str, ...]:
+    loss, rule, batch = cell.problem.loss, cell.rule, batch_of(cell.scenario.learning.algorithm)
+    return those_that_hold(
+        {
+            f"{loss.kind} loss: a quadratic model at the minimiser": not loss.is_squared_error,
+            "gradients may be clipped: a linear model of those that are not": bool(np.isfinite(rule.clip)),
+            "batches: the variance of sampling is not in it": batch.kind != "whole",
+            "rounding to the grid is not in it": rule.grid is not None,
+            "releases end, budgets know all wakes, or agents are many: an average over drawn orders of wakes": drawn,
+        }
+    )

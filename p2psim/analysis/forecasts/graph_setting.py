@@ -7,18 +7,16 @@ of the number of steps at each moment of recording, and at the end of the run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from p2psim.analysis.forecasts.forecast import POINTS, ForecastCurve
+from p2psim.analysis.forecasts.forecast import POINTS, Calibration, ForecastCurve
 from p2psim.analysis.forecasts.star_setting import refuse_unknown
 from p2psim.core.errors import MeaningError
-from p2psim.learning.graph.optimum import (
-    minimise_alone,
-    propagate,
-)
+from p2psim.learning.graph.optimum import minimise_alone, propagate
 from p2psim.learning.steps import PrivateWarmStart
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.scenario.record import EveryTime
@@ -66,7 +64,28 @@ class GraphSetting:
         return self.first_factor @ self.first_factor.T
 
 
-def graph_setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
+@dataclass(frozen=True)
+class Needs:
+    """What the forecast of an algorithm needs of the network.
+
+    Attributes
+    ----------
+    exchange : str
+        What the scenario has.
+    known : tuple of str
+        What there may be.
+    why : str
+    lossless : bool
+        Whether all messages must arrive.
+    """
+
+    exchange: str
+    known: tuple[str, ...]
+    why: str
+    lossless: bool
+
+
+def graph_setting(scenario: Scenario, case: PreparedData, replica: int, needs: Needs) -> GraphSetting:
     """Take from a scenario (without a sweep) and its case what a forecast needs.
 
     Raises
@@ -74,7 +93,7 @@ def graph_setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> G
     MeaningError
         If there is no forecast of such a scenario.
     """
-    _check(scenario)
+    _check(scenario, needs)
     cell = cast("GraphCell", adapter_of(scenario).cell(scenario, case, replica))
     network = cell.setup.network
     assert network.rates is not None
@@ -93,56 +112,24 @@ def refuse_larger(most: int, what: str, number: int) -> None:
         raise MeaningError("network.topology", f"forecasts take up to {most:,} {what}, got {number:,}")
 
 
-#: By algorithm: the key of an exchange, the values that forecasts know, what they need, and whether all must arrive.
-_EXCHANGES = {
-    "coordinate-descent": (
-        "kind",
-        ("broadcast",),
-        "broadcast: otherwise neighbours know older models",
-        True,
-    ),
-    "averaging": ("mode", ("push", "pull", "push-pull"), "gossip: push, pull or push-pull", False),
-}
-
-
-def _check(scenario: Scenario) -> None:
+def _check(scenario: Scenario, needs: Needs) -> None:
     """Refuse what has no forecast: its steps would depend on the past."""
-    network, kind = scenario.network, scenario.learning.algorithm.kind
+    network, of = scenario.network, f"forecasts of {scenario.learning.algorithm.kind} need"
     refuse_unknown(network)
-    if kind not in _EXCHANGES:
-        raise MeaningError(
-            "learning.algorithm",
-            f"forecasts on graphs are of coordinate-descent and averaging; got {kind}",
-        )
-    key, known, need, lossless = _EXCHANGES[kind]
-    channel, availability = network.channel, network.availability
-    value = getattr(network.exchange, key, network.exchange.kind)
+    channel, availability, on_graphs = network.channel, network.availability, "forecasts on graphs need"
     timeless = channel.latency == 0 and channel.airtime == 0 and channel.bandwidth is None
-    conditions = [
-        (value in known, "exchange", f"forecasts of {kind} need {need}; got {value}"),
-        (
-            timeless,
-            "channel",
-            "forecasts on graphs need messages that take no time: no latency, airtime or bandwidth",
-        ),
-        (
-            channel.ideal or not lossless,
-            "channel.loss",
-            f"forecasts of {kind} need messages that all arrive: otherwise neighbours know older models",
-        ),
-        (
-            channel.retransmit.kind == "none" and not isinstance(channel.loss, GilbertElliott),
-            "channel",
-            "forecasts of averaging need losses that are independent, without retransmission",
-        ),
-        (
-            availability.kind in ("always", "bernoulli"),
-            "availability",
-            "forecasts on graphs need wakes that are missed independently, always or bernoulli; "
-            f"got {availability.kind}",
-        ),
-    ]
-    for holds, place, message in conditions:
+    independent = channel.retransmit.kind == "none" and not isinstance(channel.loss, GilbertElliott)
+    untimed = f"{on_graphs} messages that take no time: no latency, airtime or bandwidth"
+    whole = f"{of} messages that all arrive: otherwise neighbours know older models"
+    single = "forecasts of averaging need losses that are independent, without retransmission"
+    missed = f"{on_graphs} wakes that are missed independently, always or bernoulli; got {availability.kind}"
+    for place, holds, message in (
+        ("exchange", needs.exchange in needs.known, f"{of} {needs.why}; got {needs.exchange}"),
+        ("channel", timeless, untimed),
+        ("channel.loss", channel.ideal or not needs.lossless, whole),
+        ("channel", independent, single),
+        ("availability", availability.kind in ("always", "bernoulli"), missed),
+    ):
         if not holds:
             raise MeaningError(f"network.{place}", message)
 
@@ -152,7 +139,7 @@ def _first(cell: GraphCell) -> tuple[np.ndarray, np.ndarray]:
     scenario, problem, n = cell.scenario, cell.problem, cell.problem.agents
     start, mechanism = algorithm_of(scenario).start, scenario.privacy.mechanism
     if not isinstance(start, PrivateWarmStart) or not mechanism.is_private:
-        return cell.start, np.zeros((n, n))
+        return cell.first.models, np.zeros((n, n))
     scales, _, _ = start_scales(scenario, problem, cell.bound, start.epsilon)
     deviations, alone = np.sqrt(mechanism.variance(scales)), minimise_alone(problem)
     if not start.propagate:
@@ -251,7 +238,7 @@ def _stride(points: float) -> int:
 
 @dataclass(frozen=True)
 class GraphForecast(ABC):
-    """What a cell on a graph will reach.
+    """What a cell on a graph will reach; `LearnerForecast` says what tables, JSON and pilots ask of it.
 
     Attributes
     ----------
@@ -260,6 +247,18 @@ class GraphForecast(ABC):
     """
 
     metric: ClassVar[str]
+    agents_title: ClassVar[str] = "the noise that each agent adds, and how far it is from its optimum"
+    agent_columns: ClassVar[Mapping[str, str]] = {
+        "agent": "label",
+        "records": "records",
+        "ε": "epsilon",
+        "its noise": "noise",
+        "share of the noise": "share",
+        "‖θ − θ*‖² together": "together",
+        "alone": "alone",
+        "closer": "gains",
+    }
+    joining: ClassVar[Mapping[str, Any]] = {}
 
     setting: GraphSetting
     moments: RecordedMoments
@@ -274,16 +273,6 @@ class GraphForecast(ABC):
         """A moment of the run: a line of a table."""
 
     @property
-    def symbol(self) -> str:
-        """What tables call it."""
-        return self.metric
-
-    @property
-    def key(self) -> str:
-        """What JSON calls it."""
-        return self.metric
-
-    @property
     def curve(self) -> ForecastCurve:
         """What is expected along the run."""
         return ForecastCurve(self.moments.axis, self.moments.points, self.expected)
@@ -293,6 +282,26 @@ class GraphForecast(ABC):
         axis, points = self.moments.axis, self.moments.points
         some = np.unique(np.linspace(0, len(points) - 1, most).round().astype(int))
         return [{axis: float(points[k]), **self.parts_at(k)} for k in some.tolist()]
+
+    @property
+    def agents(self) -> list[dict[str, Any]]:
+        """What each agent adds and gains, as plain values; nothing of averaging, which nobody does alone."""
+        return []
+
+    @property
+    def agents_tree(self) -> dict[str, Any]:
+        """The same, as ``p2psim forecast --json`` writes it."""
+        return {"agents": self.agents} if self.agents else {}
+
+    def others(self, number: int) -> str:
+        """How a table of agents that leaves some out says so."""
+        return "more agents"
+
+    def pilots(self, calibration: Calibration, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
+        """See `LearnerForecast.pilots`."""
+        replica, end = calibration.seconds, calibration.end("pilots")
+        row = {**end, "forecast s": seconds, "1,000 replicas s": 1000 * replica}
+        return row, calibration.tree | {"seconds": {"forecast": seconds, "replica": replica}}
 
     @property
     def pilot_every(self) -> int | EveryTime:

@@ -9,7 +9,15 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
-from p2psim.analysis.forecasts.star_setting import INSIDE, Choice, Plans, Setting, model_of, reasons
+from p2psim.analysis.forecasts.star_setting import (
+    INSIDE,
+    Choice,
+    Plans,
+    Setting,
+    model_of,
+    reasons,
+    those_that_hold,
+)
 from p2psim.core.errors import SimulationError
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.simulation.algorithms import rounds, star
@@ -22,6 +30,9 @@ from p2psim.theory.forecasts.synchronous import SynchronousForecast, synchronous
 
 #: Largest h_i of the steps that are tried, all sure to be stable.
 STEEPNESS = np.geomspace(2.0, 0.005, 10)
+
+#: Why the forecast is not exact where owners are away in spells: …
+_AWAY = "owners are away: their frequencies are right, but"
 
 #: Why the forecast is not exact where it cannot be said how often owners are online.
 UNKNOWN = "how often owners are there is not known beforehand: taken as always"
@@ -138,10 +149,10 @@ class StarSetting(Setting):
     def factor_among(self, everybody: Setting) -> float:
         """See `Setting.factor_among`."""
         everybody = cast("StarSetting", everybody)
-        largest, own = (
+        largest, among = (
             each._steepest(each.weighting.settled(each.frequencies)) for each in (everybody, self)
         )
-        return largest / own
+        return largest / among
 
     def _steepest(self, weighting: Weighting) -> float:
         """Half of the largest h_i at a step α of one."""
@@ -167,17 +178,17 @@ def unstable(parameter: str) -> str:
     )
 
 
-def _reasons(cell: star.StarCell) -> list[str]:
-    network, exchange, lacking = cell.setup.network, cell.scenario.network.exchange.kind, []
-    if exchange != "request":
-        lacking.append(f"{exchange}: answers to older models, and not by independent owners")
-    elif not network.channel.ideal:
-        lacking.append("the channel is not ideal: which owner answers depends on the past")
-    if not network.availability.ideal:
-        lacking.append("owners are away: their frequencies are right, but their answers come in bursts")
-    if star.algorithm_of(cell.scenario).staleness.kind != "none" and exchange != "request":
-        lacking.append("all answers count as fresh")
-    return lacking
+def _reasons(cell: star.StarCell) -> dict[str, bool]:
+    network, exchange = cell.setup.network, cell.scenario.network.exchange.kind
+    asked = exchange == "request"
+    fresh = star.algorithm_of(cell.scenario).staleness.kind == "none"
+    return {
+        f"{exchange}: answers to older models, and not by independent owners": not asked,
+        "the channel is not ideal: which owner answers depends on the past": asked
+        and not network.channel.ideal,
+        f"{_AWAY} their answers come in bursts": not network.availability.ideal,
+        "all answers count as fresh": not fresh and not asked,
+    }
 
 
 @dataclass(frozen=True)
@@ -231,17 +242,18 @@ class RoundsSetting(Setting):
         """See `Setting.of`: with the probabilities that owners answer, and that their answers are used."""
         network = cell.setup.network
         response, availability = answering(network), network.availability
-        away = [] if availability.ideal or availability.kind == "bernoulli" else [_BURSTS]
-        lacking = [*reasons(cell, away), *response.lacking]
-        if response.draws:
-            lacking.append(f"who answers in time is counted in {response.draws:,} draws")
+        in_spells = not availability.ideal and availability.kind != "bernoulli"
         has_deadline = getattr(network.exchange, "deadline", None) is not None
-        if has_deadline and cell.scenario.privacy.allocation.kind != "horizon":
-            lacking.append("answers after the deadline count as given")
-        if not response.known:
-            lacking.append(UNKNOWN)
-        model = model_of(cell)
-        return cls(cell, model, response.heard, response.used, cell.weighting, tuple(lacking))
+        lacking = reasons(cell, {f"{_AWAY} they miss rounds in a row": in_spells}) + those_that_hold(
+            {
+                **dict.fromkeys(response.lacking, True),
+                f"who answers in time is counted in {response.draws:,} draws": bool(response.draws),
+                "answers after the deadline count as given": has_deadline
+                and cell.scenario.privacy.allocation.kind != "horizon",
+                UNKNOWN: not response.known,
+            }
+        )
+        return cls(cell, model_of(cell), response.heard, response.used, cell.weighting, lacking)
 
     @property
     def answers(self) -> int:
@@ -314,6 +326,3 @@ class RoundsSetting(Setting):
                 for allocation, variances in planned:
                     psi = float(walked.noiseless + walked.noise(variances).sum())
                     yield Choice(T, factor * self._step, allocation, psi)
-
-
-_BURSTS = "owners are away: their frequencies are right, but they miss rounds in a row"

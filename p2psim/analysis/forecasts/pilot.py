@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.analysis.forecasts.forecast import Forecast, forecast, setting
-from p2psim.analysis.forecasts.graph_averaging import averaging_forecast
-from p2psim.analysis.forecasts.graph_descent import descent_forecast
-from p2psim.analysis.forecasts.graph_setting import graph_setting
+from p2psim.analysis.forecasts.forecast import Calibration
+from p2psim.core.errors import MeaningError
+from p2psim.core.registry import parts, place_of
 from p2psim.network.topologies import is_redrawn
 from p2psim.simulation.simulate import simulate
 
@@ -20,15 +19,9 @@ if TYPE_CHECKING:
     from p2psim.simulation.prepared import PreparedData
     from p2psim.simulation.workspace import Workspace
 
-#: Relative standard errors below this are of rounding.
-_ROUNDING = 1e-12
-
-#: Forecasts on graphs, by algorithm.
-_ON_GRAPHS = {"coordinate-descent": descent_forecast, "averaging": averaging_forecast}
-
 
 def forecast_of(scenario: Scenario, case: PreparedData, replica: int = 0) -> Any:
-    """Forecast a scenario: `Forecast` of a learner, `DescentForecast` or `AveragingForecast` on a graph.
+    """Forecast a scenario: `LearnerForecast`, or `DescentForecast` or `AveragingForecast` on a graph.
 
     Raises
     ------
@@ -36,69 +29,14 @@ def forecast_of(scenario: Scenario, case: PreparedData, replica: int = 0) -> Any
         If there is no forecast of such a scenario.
     """
     algorithm = scenario.learning.algorithm
-    if algorithm.star_exchanges:
-        return forecast(setting(scenario, case, replica))
-    numbers = graph_setting(scenario, case, replica)
-    return _ON_GRAPHS[algorithm.kind](numbers)
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Forecasts and means of pilot replicas, along the run.
-
-    Where every replica draws its data anew, each has a forecast of its own.
-
-    Attributes
-    ----------
-    steps : ndarray, shape (records,)
-        Numbers of answers, rounds or commits, or times where runs end by time.
-    forecast, mean : ndarray, shape (records,)
-        What is expected, and the mean over the replicas.
-    error : ndarray, shape (records,)
-        Standard error of their difference; 0 where all replicas differ alike from their forecasts.
-    seconds : float
-        Of a replica; the first, which may compile, left out.
-    """
-
-    steps: np.ndarray
-    forecast: np.ndarray
-    mean: np.ndarray
-    error: np.ndarray
-    seconds: float
-
-    @property
-    def z(self) -> np.ndarray:
-        """Difference in standard errors, shape (records,); 0 where all replicas are the same but for rounding."""
-        away = self.mean - self.forecast
-        vary = self.error > _ROUNDING * np.abs(self.mean)
-        return np.asarray(np.divide(away, self.error, out=np.zeros_like(away), where=vary))
-
-    @property
-    def off(self) -> float:
-        """(mean − forecast)/forecast at the end: the measured error of an approximation."""
-        return float(self.mean[-1] / self.forecast[-1] - 1)
-
-    @property
-    def points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Steps, means and standard errors, as figures show them."""
-        return self.steps, self.mean, self.error
-
-    @property
-    def end(self) -> dict[str, float]:
-        """The mean at the end, and how far all points are off: part of a line of a table."""
-        return {"± s.e.": float(self.error[-1]), "largest |z|": float(np.abs(self.z).max())}
-
-    @property
-    def tree(self) -> dict[str, Any]:
-        """As ``p2psim forecast --json`` writes it."""
-        return {
-            "step": self.steps.tolist(),
-            "forecast": self.forecast.tolist(),
-            "mean": self.mean.tolist(),
-            "error": self.error.tolist(),
-            "z": self.z.tolist(),
-            "off": self.off,
-        }
+    if not algorithm.forecast or place_of(algorithm) is not None:
+        known = [
+            kind for kind, part in parts("algorithm").items() if part.forecast and not part.star_exchanges
+        ]
+        message = f"forecasts on graphs are of {' and '.join(known)}; got {algorithm.kind}"
+        raise MeaningError("learning.algorithm", message)
+    module = import_module(f"p2psim.analysis.forecasts.{algorithm.forecast}")
+    return module.forecast(module.setting(scenario, case, replica))
 
 
 def calibrate(
@@ -120,7 +58,7 @@ def calibrate(
     changes = {"metrics": [metric], "per_agent": [], "every": every}
     pilot = scenario.model_copy(update={"record": record.model_copy(update=changes)})
     anew = scenario.data.redrawn or is_redrawn(scenario.network.topology)
-    if every != record.every and not isinstance(now, Forecast):
+    if every != record.every:
         now = forecast_of(pilot, workspace.case(scenario, 0))
     expected, measured, seconds = [], [], []
     for replica in range(replicas):

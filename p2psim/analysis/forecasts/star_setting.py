@@ -7,22 +7,23 @@ contains and the forecast leaves out. `StarSetting` and `RoundsSetting` say what
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from p2psim.analysis.forecasts.exchange import EXCHANGED
+from p2psim.analysis.forecasts.variances import answer_variances
 from p2psim.core.errors import MeaningError
 from p2psim.core.registry import place_of
 from p2psim.learning.owner_kernel import FROM_SUMS
 from p2psim.learning.star.expansion import balance, expansion
 from p2psim.learning.steps import Weighting
-from p2psim.privacy.section import Limit
+from p2psim.privacy.plan import Limit
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.learner_cell import LearnerCell, plan_answers
-from p2psim.simulation.algorithms.star_setting import star_algorithm
+from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
+from p2psim.simulation.algorithms.replay import plan_releases
 from p2psim.theory.forecasts.linear_star import LocalModel
 
 if TYPE_CHECKING:
@@ -167,15 +168,20 @@ class Setting(ABC):
         cell = self.cell
         privacy = cell.scenario.privacy
         records = np.maximum(1, np.round(self.model.records)).astype(np.int64)
-        return plan_answers(
+        return plan_releases(
             cell.scenario,
             Limit(budgets, privacy.delta or 0.0, privacy.enforcing),
             cell.bound,
             records,
-            cell.problem.dimension,
+            cell.horizon,
             self.frequencies if self.by_frequency else np.ones(len(records)),
-            self.weighting,
+            dimension=cell.problem.dimension,
+            factors=self.weighting.at_owner,
         )
+
+    def variances(self, plan: Plan | None = None) -> np.ndarray:
+        """Variances of the noise of answers under a plan for these owners, the cell's when left out."""
+        return answer_variances(plan or self.cell.setup.plan, self.frequencies, self.answers)
 
     def alike(self, owners: int) -> Self:
         """As many owners of equal size, each with the second moments of all records together."""
@@ -249,27 +255,28 @@ def model_of(cell: LearnerCell) -> LocalModel:
     )
 
 
-def reasons(cell: LearnerCell, more: list[str]) -> tuple[str, ...]:
+def those_that_hold(reasons: Mapping[str, bool]) -> tuple[str, ...]:
+    """Reasons that are given, in their order."""
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
+def reasons(cell: LearnerCell, more: Mapping[str, bool]) -> tuple[str, ...]:
     """Everything that a cell has and its forecast has not, with what its algorithm adds."""
     scenario, problem, algorithm = cell.scenario, cell.problem, star_algorithm(cell.scenario)
-    sensitivity, lacking = scenario.privacy.sensitivity, []
-    if not problem.loss.is_squared_error:
-        lacking.append(f"{problem.loss.kind} loss: a quadratic model at the minimiser")
-    if cell.case.problem_id == EXCHANGED:
-        lacking += cell.case.warnings
-        if sensitivity is not None and sensitivity.kind == "clip":
-            lacking.append("statistics do not show which gradients are clipped: none is taken to be")
-    elif cell.rule.how != FROM_SUMS and np.isfinite(cell.rule.clip):
-        lacking.append("gradients may be clipped: a linear model of those that are not")
-    if problem.box_is_active:
-        lacking.append("the box acts on the minimiser")
-    lacking += more
-    if algorithm.batch.kind != "whole":
-        lacking.append("batches: the variance of sampling is not in it")
-    if algorithm.reweight == "estimated":
-        lacking.append("estimated frequencies count as known")
-    if cell.setup.plan.clairvoyant:
-        lacking.append(f"{scenario.privacy.allocation.kind}: budgets as expected before the run")
-    if cell.rule.grid is not None:
-        lacking.append("rounding to the grid is not in it")
-    return tuple(lacking)
+    sensitivity, exchanged = scenario.privacy.sensitivity, cell.case.problem_id == EXCHANGED
+    clips = sensitivity is not None and sensitivity.kind == "clip"
+    clipped = cell.rule.how != FROM_SUMS and bool(np.isfinite(cell.rule.clip))
+    return those_that_hold(
+        {
+            f"{problem.loss.kind} loss: a quadratic model at the minimiser": not problem.loss.is_squared_error,
+            **dict.fromkeys(cell.case.warnings, exchanged),
+            "statistics do not show which gradients are clipped: none is taken to be": exchanged and clips,
+            "gradients may be clipped: a linear model of those that are not": not exchanged and clipped,
+            "the box acts on the minimiser": problem.box_is_active,
+            **more,
+            "batches: the variance of sampling is not in it": algorithm.batch.kind != "whole",
+            "estimated frequencies count as known": algorithm.reweight == "estimated",
+            f"{scenario.privacy.allocation.kind}: budgets as expected before the run": cell.setup.plan.clairvoyant,
+            "rounding to the grid is not in it": cell.rule.grid is not None,
+        }
+    )

@@ -1,12 +1,10 @@
 """The privacy calculator, ``p2psim account``: what a list of releases costs, and who learns what on a graph."""
 
-from p2psim.cli.account import network, releases, run
-from p2psim.cli.arguments import Commands, add_command
+from p2psim.cli.account.network import account_network
+from p2psim.cli.account.releases import account_releases, calibrate
+from p2psim.cli.account.run import account_run
+from p2psim.cli.arguments import group
 
+_ABOUT = "privacy calculator: what releases cost, and who learns what"
 
-def add(commands: Commands) -> None:
-    """Add the command and its actions."""
-    account = add_command(commands, "account", "privacy calculator: what releases cost, and who learns what")
-    actions = account.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for add_action in (releases.add, run.add, releases.add_calibration, network.add):
-        add_action(actions)
+account = group("account", _ABOUT, account_releases, account_run, calibrate, account_network)

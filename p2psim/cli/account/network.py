@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from p2psim.cli.account.options import positive, share, upward
-from p2psim.cli.arguments import Commands, add_command, number, option
+from p2psim.cli.arguments import command, number, option
 from p2psim.core.errors import Fault, InputError, check_place
 from p2psim.core.printing import complain, print_json, print_table, table_rows
 
@@ -26,29 +26,23 @@ NOTES = (
 MOST_IN_JSON = 300
 
 
-def add(actions: Commands) -> None:
-    """Add the action."""
-    add_command(
-        actions,
-        "network",
-        "who learns what about whom when each adds Gaussian noise once and then all gossip",
-        _account,
-        option("scenario SCENARIO", "a scenario file, for its graph", nargs="?"),
-        option("--topology YAML", "a graph instead: '{kind: ring, agents: 20}'"),
-        option("--seed S", "of a random --topology; 0 by default", whole=(), default=0),
-        option("--set KEY=VALUE", "as in p2psim run", repeated=True),
-        option("--steps T", "steps of x ← W x", whole=(), required=True),
-        option("--sigma S", "σ of the noise", number, required=True),
-        option("--sensitivity D", "L2 sensitivity Δ; 1 by default", number, default=1.0),
-        option("--delta D", "δ at which ε is told", number, required=True),
-        option("--colluders I,J,…", "agents whose views are added to everybody's"),
-        option("--out DIR", "where to draw the figures; none are drawn without"),
-        json="print it as JSON",
-    )
-
-
-def _account(args: argparse.Namespace) -> int:
-    """Print ε by distance, draw the figures that were asked for, and return the exit code."""
+@command(
+    "network",
+    "who learns what about whom when each adds Gaussian noise once and then all gossip",
+    option("scenario SCENARIO", "a scenario file, for its graph", nargs="?"),
+    option("--topology YAML", "a graph instead: '{kind: ring, agents: 20}'"),
+    option("--seed S", "of a random --topology; 0 by default", whole=(), default=0),
+    option("--set KEY=VALUE", "as in p2psim run", repeated=True),
+    option("--steps T", "steps of x ← W x", whole=(), required=True),
+    option("--sigma S", "σ of the noise", number, required=True),
+    option("--sensitivity D", "L2 sensitivity Δ; 1 by default", number, default=1.0),
+    option("--delta D", "δ at which ε is told", number, required=True),
+    option("--colluders I,J,…", "agents whose views are added to everybody's"),
+    option("--out DIR", "where to draw the figures; none are drawn without"),
+    json="print it as JSON",
+)
+def account_network(args: argparse.Namespace) -> None:
+    """Print ε by distance, and draw the figures that were asked for."""
     import numpy as np
 
     from p2psim.network.spectrum import metropolis
@@ -84,20 +78,14 @@ def _account(args: argparse.Namespace) -> int:
             tree |= {"share": learned.share.tolist(), "epsilon": epsilon.tolist()}
         print_json(tree)
     else:
-        rows = table_rows(
-            ("hops", "pairs", "share: mean", "least", "largest", "ε: mean", "ε: least", "ε: largest"),
-            (
-                (distance, pairs, *(upward(value, 5) for value in (*of_share, *of_epsilon)))
-                for (distance, pairs, *of_share), (_, _, *of_epsilon) in zip(
-                    map(astuple, share_rows), map(astuple, epsilon_rows), strict=True
-                )
-            ),
-        )
-        for note in NOTES:
-            print(note)
-        print_table(
-            rows, f"μ²σ²/Δ² and ε at δ = {delta:g} of one agent towards another, by distance", len(rows)
-        )
+        columns = ("hops", "pairs", "share: mean", "least", "largest", "ε: mean", "ε: least", "ε: largest")
+        values = []
+        for share_row, epsilon_row in zip(map(astuple, share_rows), map(astuple, epsilon_rows), strict=True):
+            numbers = (*share_row[2:], *epsilon_row[2:])
+            values.append((*share_row[:2], *(upward(number, 5) for number in numbers)))
+        print(*NOTES, sep="\n")
+        title = f"μ²σ²/Δ² and ε at δ = {delta:g} of one agent towards another, by distance"
+        print_table(table_rows(columns, values), title, len(values))
         print(f"what an agent sends out itself (share 1): ε = {upward(alone)}")
         print("\n".join(files), end="\n" if files else "")
     if learned.doubtful.any():
@@ -106,7 +94,6 @@ def _account(args: argparse.Namespace) -> int:
             "shares may be off",
             "warning",
         )
-    return 0
 
 
 def _draw(
@@ -151,8 +138,6 @@ def _colluders(given: str | None, agents: int) -> list[int]:
 
 def _of_scenario(args: argparse.Namespace) -> Graph:
     """Graph of the scenario's first cell and replica."""
-    import tempfile
-
     from p2psim.scenario.cells import cells
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.algorithms import adapter_of
@@ -161,9 +146,7 @@ def _of_scenario(args: argparse.Namespace) -> Graph:
     scenario = Scenario.load(args.scenario, args.set)
     first = cells(scenario)[0].scenario
     try:
-        with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
-            case = Workspace(Path(directory)).case(first, 0)
-            return adapter_of(first).links_of(first, case.arrays, 0)
+        return adapter_of(first).links_of(first, Workspace(None).case(first, 0).arrays, 0)
     except InputError as error:
         raise InputError(*(scenario.locate(fault) for fault in error.faults)) from None
 
@@ -171,12 +154,12 @@ def _of_scenario(args: argparse.Namespace) -> Graph:
 def _of_topology(args: argparse.Namespace) -> Graph:
     from pydantic import ValidationError
 
+    from p2psim.core.faults import faults_of
+    from p2psim.core.nodes import Node, plain
     from p2psim.core.options import Options
     from p2psim.network.graph import TopologyInputs
     from p2psim.network.topologies import AnyTopology, draw_links
     from p2psim.scenario import yaml
-    from p2psim.scenario.faults import faults_of
-    from p2psim.scenario.nodes import Node, plain
 
     class Asked(Options):
         """The one thing that is given."""

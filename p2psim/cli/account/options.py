@@ -140,10 +140,22 @@ def listed(entries: Sequence[ReleaseEntry], repeat: int = 1) -> Charges:
 
 @dataclass(frozen=True)
 class EvaluationPoint:
-    """Where accounts are drawn up: ε at a δ, or δ at an ε; the other is None."""
+    """Where accounts are drawn up: ε at a δ, or δ at an ε; the other is None.
+
+    Attributes
+    ----------
+    delta, epsilon : float or None
+    key, symbol : str
+        Of what is told: in JSON, and in tables.
+    fixed : str
+        What is held fixed, in words.
+    """
 
     delta: float | None
     epsilon: float | None
+    key: str
+    symbol: str
+    fixed: str
 
     def sums(self, accountant: Accountant, charges: Charges, holders: int = 1) -> np.ndarray:
         """ε or δ of a record of each agent, shape (N,), where up to ``holders`` agents may hold it."""
@@ -153,21 +165,6 @@ class EvaluationPoint:
             return of_shared_record(accountant.epsilon(charges, self.delta / holders), holders)
         assert self.epsilon is not None
         return of_shared_record(accountant.delta(charges, self.epsilon / holders), holders).clip(max=1.0)
-
-    @property
-    def key(self) -> str:
-        """Key of what is told, in JSON."""
-        return "epsilon" if self.delta is not None else "delta"
-
-    @property
-    def symbol(self) -> str:
-        """Symbol of what is told."""
-        return "ε" if self.delta is not None else "δ"
-
-    @property
-    def fixed(self) -> str:
-        """What is held fixed, in words."""
-        return f"δ = {self.delta:g}" if self.delta is not None else f"ε = {self.epsilon:g}"
 
 
 def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[str, Accountant], list[str]]:
@@ -184,7 +181,7 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
     for name in named or ():
         if name not in ACCOUNTANTS and not (load_installed() and name in ACCOUNTANTS):
             # Here and not above: it imports the language of scenarios.
-            from p2psim.scenario.faults import unknown
+            from p2psim.core.faults import unknown
 
             raise InputError(f"--accountant: {unknown('accountant', name, list(ACCOUNTANTS))}")
     able = {
@@ -206,10 +203,11 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
 def read_at(args: argparse.Namespace) -> EvaluationPoint:
     """Where accounts are to be drawn up."""
     if args.delta is not None:
-        return EvaluationPoint(share("--delta", args.delta, zero=True), None)
+        delta = share("--delta", args.delta, zero=True)
+        return EvaluationPoint(delta, None, "epsilon", "ε", f"δ = {delta:g}")
     if not (math.isfinite(args.epsilon) and args.epsilon >= 0):
         raise InputError(f"--epsilon: must be a number, at least 0, got {args.epsilon:g}")
-    return EvaluationPoint(None, args.epsilon)
+    return EvaluationPoint(None, args.epsilon, "delta", "δ", f"ε = {args.epsilon:g}")
 
 
 #: Numbers that differ by less than this part of themselves are told as the same.

@@ -25,7 +25,7 @@ from p2psim.cli.account.options import (
     share,
     upward,
 )
-from p2psim.cli.arguments import Commands, add_command, number, one_of, option
+from p2psim.cli.arguments import command, number, one_of, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json, print_table, table_rows
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from p2psim.privacy.accounting.accountant import Accountant
     from p2psim.privacy.accounting.charges import Charges
-    from p2psim.privacy.accounting.noises import Noise
 
 _LIST = """\
 A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
@@ -51,50 +50,25 @@ _NOTES = (
 )
 
 
-def add(actions: Commands) -> None:
-    """Add the action."""
-    add_command(
-        actions,
-        "releases",
-        "what a list of releases costs, by every accountant",
-        _account,
-        *NOISE,
-        one_of(
-            option("--loss LIST", "loss of each release: 0.1, or 0.1x50,0.2x10"),
-            option("--scale LIST", "scale of the noise instead, beside --sensitivity"),
-        ),
-        option("--sensitivity D", "Δ, for --scale; 1 by default", number),
-        option("--count N", "times that the list is repeated", whole=(1,), default=1),
-        at_point(),
-        ACCOUNTANT,
-        option("--plot FILE.png", "draw accountants against the number of releases (PNG and SVG)"),
-        option("--trade-off FILE.png", "draw δ against ε, and errors of any test (PNG and SVG)"),
-        json="print it as JSON",
-        epilog=_LIST,
-    )
-
-
-def add_calibration(actions: Commands) -> None:
-    """Add the action that goes from budgets to releases."""
-    add_command(
-        actions,
-        "calibrate",
-        "the noise that keeps so many releases within a budget, or the releases that fit it",
-        _calibrate,
-        *NOISE,
-        one_of(
-            option("--count N", "releases with the same loss: tell the loss", whole=(-(2**63),)),
-            option("--loss L", "loss of each release: tell how many", number),
-        ),
-        option("--epsilon E", "ε of the budget", number, required=True),
-        option("--delta D", "δ of the budget; 0 by default", number, default=0.0),
-        ACCOUNTANT,
-        json="print it as JSON",
-    )
-
-
-def _account(args: argparse.Namespace) -> int:
-    """Print the accounts, draw the figures that were asked for, and return the exit code."""
+@command(
+    "releases",
+    "what a list of releases costs, by every accountant",
+    *NOISE,
+    one_of(
+        option("--loss LIST", "loss of each release: 0.1, or 0.1x50,0.2x10"),
+        option("--scale LIST", "scale of the noise instead, beside --sensitivity"),
+    ),
+    option("--sensitivity D", "Δ, for --scale; 1 by default", number),
+    option("--count N", "times that the list is repeated", whole=(1,), default=1),
+    at_point(),
+    ACCOUNTANT,
+    option("--plot FILE.png", "draw accountants against the number of releases (PNG and SVG)"),
+    option("--trade-off FILE.png", "draw δ against ε, and errors of any test (PNG and SVG)"),
+    json="print it as JSON",
+    epilog=_LIST,
+)
+def account_releases(args: argparse.Namespace) -> None:
+    """Print the accounts, and draw the figures that were asked for."""
     at = read_at(args)
     releases = _releases(args)
     accountants, left_out = chosen(args.accountant, releases.noises)
@@ -110,12 +84,11 @@ def _account(args: argparse.Namespace) -> int:
         tree: dict[str, Any] = {"releases": releases.loss.size, "epsilon": at.epsilon, "delta": at.delta}
         tree["accountants"] = table_rows(("accountant", at.key), costs)
         print_json({**tree, "not_able": left_out, "files": files})
-        return 0
+        return
     rows = table_rows(("accountant", at.symbol), ((name, upward(cost)) for name, cost in costs))
     print_table(rows, f"{at.symbol} of {releases.loss.size:,} releases at {at.fixed}")
     left_out_note(left_out, releases.noises)
     print("\n".join(files), end="\n" if files else "")
-    return 0
 
 
 def _releases(args: argparse.Namespace) -> Charges:
@@ -179,8 +152,25 @@ def _names(releases: Charges) -> str:
     return f"{noises}, loss {low:g}" + (f" to {high:g}" if high > low else "")
 
 
-def _calibrate(args: argparse.Namespace) -> int:
-    """Print the largest loss, or the most releases, by each accountant; return the exit code."""
+@command(
+    "calibrate",
+    "the noise that keeps so many releases within a budget, or the releases that fit it",
+    *NOISE,
+    one_of(
+        option("--count N", "releases with the same loss: tell the loss", whole=(-(2**63),)),
+        option("--loss L", "loss of each release: tell how many", number),
+    ),
+    option("--epsilon E", "ε of the budget", number, required=True),
+    option("--delta D", "δ of the budget; 0 by default", number, default=0.0),
+    ACCOUNTANT,
+    json="print it as JSON",
+)
+def calibrate(args: argparse.Namespace) -> None:
+    """Print the largest loss, or the most releases, by each accountant."""
+    import numpy as np
+
+    from p2psim.privacy.accounting.calibration import largest_loss, most_releases
+
     epsilon = positive("--epsilon", args.epsilon)
     delta = share("--delta", args.delta, zero=True)
     check_rate("--rate", args.rate)
@@ -192,44 +182,36 @@ def _calibrate(args: argparse.Namespace) -> int:
             raise InputError(f"--delta: must be given for {', '.join(at_delta)}")
         left_out += at_delta
         accountants = {name: accountants[name] for name in accountants if name not in at_delta}
-    values = _calibrated(args, noise, accountants, epsilon, delta)
+    losses: Any
+    if args.count is None:
+        losses = positive("--loss", args.loss)
+    elif 1 <= args.count <= MOST:
+        losses = np.ones(args.count)
+    else:
+        raise InputError(f"--count: must be from 1 to {MOST:,}, got {args.count}")
+    solve: Any = most_releases if args.count is None else largest_loss
+    try:
+        values = [(name, solve(each, noise, losses, epsilon, delta)) for name, each in accountants.items()]
+    except ValueError as error:
+        raise InputError(str(error)) from None
     budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
     if args.json:
-        keys = ("accountant", "releases") if args.count is None else ("accountant", "loss", "scale")
-        tree = {"noise": noise.name, "epsilon": epsilon, "delta": delta}
-        print_json({**tree, "accountants": table_rows(keys, values), "not_able": left_out})
-        return 0
+        tree: dict[str, Any] = {"noise": noise.name, "epsilon": epsilon, "delta": delta}
+        if args.count is None:
+            tree["accountants"] = table_rows(("accountant", "releases"), values)
+        else:
+            scaled = ((name, loss, 1 / loss) for name, loss in values)
+            tree["accountants"] = table_rows(("accountant", "loss", "scale"), scaled)
+        print_json({**tree, "not_able": left_out})
+        return
     if args.count is None:
         rows = table_rows(("accountant", "most releases"), ((name, f"{most:,}") for name, most in values))
         print_table(rows, f"{noise.name} releases of loss {args.loss:g} within {budget}")
     else:
-        shown = ((name, downward(loss), upward(scale)) for name, loss, scale in values)
+        shown = ((name, downward(loss), upward(1 / loss)) for name, loss in values)
         print_table(
             table_rows(("accountant", "largest loss", "least scale"), shown),
             f"{args.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1",
         )
     if left_out:
         print(f"not told: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
-    return 0
-
-
-def _calibrated(
-    args: argparse.Namespace, noise: Noise, accountants: dict[str, Accountant], epsilon: float, delta: float
-) -> list[tuple[Any, ...]]:
-    """Each accountant with the largest loss of so many releases and its scale, or how many have the loss."""
-    import numpy as np
-
-    from p2psim.privacy.accounting.calibration import largest_loss, most_releases
-
-    if args.count is None:
-        positive("--loss", args.loss)
-    elif not 1 <= args.count <= MOST:
-        raise InputError(f"--count: must be from 1 to {MOST:,}, got {args.count}")
-    budget = noise, args.loss if args.count is None else np.ones(args.count), epsilon, delta
-    try:
-        if args.count is None:
-            return [(name, most_releases(accountant, *budget)) for name, accountant in accountants.items()]
-        losses = {name: largest_loss(accountant, *budget) for name, accountant in accountants.items()}
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    return [(name, loss, 1 / loss) for name, loss in losses.items()]

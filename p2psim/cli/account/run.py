@@ -14,7 +14,7 @@ from p2psim.cli.account.options import (
     read_at,
     upward,
 )
-from p2psim.cli.arguments import ANY, Commands, add_command, option
+from p2psim.cli.arguments import ANY, command, option
 from p2psim.core.errors import InputError, MissingPartError
 from p2psim.core.printing import print_json, print_table, table_rows
 
@@ -27,23 +27,17 @@ if TYPE_CHECKING:
 MOST_RANGES = 5
 
 
-def add(actions: Commands) -> None:
-    """Add the action."""
-    add_command(
-        actions,
-        "run",
-        "what the releases of a run cost, agent by agent, by every accountant",
-        _account,
-        option("run RUN", "a run folder"),
-        at_point("; that of the run by default"),
-        ACCOUNTANT,
-        option("--cell I", "this cell alone", whole=ANY),
-        json="print it as JSON",
-    )
-
-
-def _account(args: argparse.Namespace) -> int:
-    """Print what each cell's agents spent, the most over replicas; return the exit code."""
+@command(
+    "run",
+    "what the releases of a run cost, agent by agent, by every accountant",
+    option("run RUN", "a run folder"),
+    at_point("; that of the run by default"),
+    ACCOUNTANT,
+    option("--cell I", "this cell alone", whole=ANY),
+    json="print it as JSON",
+)
+def account_run(args: argparse.Namespace) -> None:
+    """Print what each cell's agents spent, the most over replicas."""
     from p2psim.runs.ledger_check import recount
     from p2psim.runs.result import Result
     from p2psim.runs.verification import checked_partly
@@ -60,25 +54,22 @@ def _account(args: argparse.Namespace) -> int:
         raise checked_partly(result, error) from None
     noises = list(dict.fromkeys(noise for run in runs for noise in run.charges.used))
     accountants, left_out = chosen(args.accountant, noises)
-    sums = [
-        {
-            name: at.sums(accountant, run.charges, run.scenario.privacy.overlap.holders)
-            for name, accountant in accountants.items()
-        }
-        for run in runs
-    ]
+    spent = []
+    for run in runs:
+        holders = run.scenario.privacy.overlap.holders
+        sums = {name: at.sums(by, run.charges, holders) for name, by in accountants.items()}
+        spent.append((run, sums))
     if args.json:
-        agents = [row for run, spent in zip(runs, sums, strict=True) for row in _each(run, spent, at.key)]
+        agents = [row for run, sums in spent for row in _each(run, sums, at.key)]
         print_json({"epsilon": at.epsilon, "delta": at.delta, "not_able": left_out, "agents": agents})
-        return 0
+        return
     rows = []
     for cell in dict.fromkeys(run.cell for run in runs):
-        replicas = [(run, spent) for run, spent in zip(runs, sums, strict=True) if run.cell == cell]
+        replicas = [(run, sums) for run, sums in spent if run.cell == cell]
         entry = result.described.cells[cell]
         rows += [{"cell": cell, **entry.swept, **row} for row in _of_cell(replicas, at.symbol, entry.notes)]
     print_table(rows, f"{at.symbol} of agents' real records at {at.fixed}; the most over replicas", len(rows))
     left_out_note(left_out, noises)
-    return 0
 
 
 def _each(run: Recounted, spent: dict[str, np.ndarray], key: str) -> list[dict[str, Any]]:

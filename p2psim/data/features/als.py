@@ -8,7 +8,6 @@ numbers of ratings of each.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -60,67 +59,56 @@ class ALS(Feature):
         """
         assert held.items is not None
         agent, item = owner_of_row(held.offsets), items_of(held.X)
-        of_agents, of_items = factorise(agent, item, held.y, (len(held.labels), held.items), self, random)
+        of_agents, of_items = self.factorise(held, agent, item, random)
         X = of_items[item]
         error = held.y - (of_agents[agent] * X).sum(axis=1)
         names = tuple(f"als{j + 1}" for j in range(self.factors))
-        test = held.test and replace(held.test, X=of_items[items_of(held.test.X)])
+        test = replace(held.tests, X=of_items[items_of(held.tests.X)])
         fitted: dict[str, object] = {
             **self.model_dump(mode="json"),
             "items_without_ratings": int((np.bincount(item, minlength=held.items) == 0).sum()),
             "training_rmse": float(np.sqrt((error**2).mean())),
             "names": list(names),
         }
-        public = of_items[items_of(held.public)]
-        return replace(
-            held, X=X, public=public, test=test, names=names, items=None, x_l1=None, x_max=None
-        ), fitted
+        held = replace(held, X=X, public=of_items[items_of(held.public)], test=test, names=names)
+        return replace(held, items=None, x_l1=None, x_max=None), fitted
 
+    def factorise(
+        self, held: Held, agent: np.ndarray, item: np.ndarray, random: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Alternate between the agents' and the items' least squares, agents first.
 
-def factorise(
-    agent: np.ndarray,
-    item: np.ndarray,
-    y: np.ndarray,
-    shape: tuple[int, int],
-    options: ALS,
-    random: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Alternate between the agents' and the items' least squares, agents first.
+        The items start as in the paper: the mean of the item's ratings, then small random numbers.
 
-    The items start as in the paper: the mean of the item's ratings, then small random numbers.
+        Parameters
+        ----------
+        held : Held
+        agent, item : ndarray of int, shape (r,)
+            Who rates what.
+        random : numpy.random.Generator
 
-    Parameters
-    ----------
-    agent, item : ndarray of int, shape (r,)
-        Who rates what.
-    y : ndarray, shape (r,)
-    shape : tuple of int
-        Numbers of agents and of items.
-    options : ALS
-    random : numpy.random.Generator
-
-    Returns
-    -------
-    of_agents : ndarray, shape (n, q)
-    of_items : ndarray, shape (m, q)
-        Zero where an item has no rating.
-    """
-    agents, items = shape
-    counts = np.bincount(item, minlength=items)
-    of_agents, of_items = np.zeros((agents, options.factors)), START * random.random((items, options.factors))
-    of_items[:, 0] = np.bincount(item, weights=y, minlength=items) / np.maximum(counts, 1)
-    by_agent, by_item = _rows(agent, agents), _rows(item, items)
-    for _ in range(options.iterations):
-        of_agents = _solve(by_agent, item, y, of_items, options.regularization)
-        of_items = _solve(by_item, agent, y, of_agents, options.regularization)
-    return of_agents, of_items
+        Returns
+        -------
+        of_agents : ndarray, shape (n, factors)
+        of_items : ndarray, shape (m, factors)
+            Zero where an item has no rating.
+        """
+        assert held.items is not None
+        y, items, agents = held.y, held.items, len(held.labels)
+        of_agents, of_items = np.zeros((agents, self.factors)), START * random.random((items, self.factors))
+        counts = np.bincount(item, minlength=items)
+        of_items[:, 0] = np.bincount(item, weights=y, minlength=items) / np.maximum(counts, 1)
+        by_agent, by_item = _rows(agent, agents), _rows(item, items)
+        for _ in range(self.iterations):
+            of_agents = _solve(by_agent, item, y, of_items, self.regularization)
+            of_items = _solve(by_item, agent, y, of_agents, self.regularization)
+        return of_agents, of_items
 
 
 def _rows(group: np.ndarray, groups: int) -> list[np.ndarray]:
     """The places of each group's entries."""
-    order = np.argsort(group, kind="stable")
-    ends = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=groups))])
-    return [order[start:stop] for start, stop in pairwise(ends)]
+    counts = np.bincount(group, minlength=groups)
+    return np.split(np.argsort(group, kind="stable"), np.cumsum(counts)[:-1])
 
 
 def _solve(

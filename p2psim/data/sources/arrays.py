@@ -36,7 +36,18 @@ class Records:
     owner: np.ndarray | None = field(compare=False)
     offsets: np.ndarray | None = field(compare=False)
     labels: tuple[str, ...] = field(compare=False)
-    digest: str
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(str((self.X.shape, self.labels)).encode())
+        for array in (self.X, self.y, self.offsets):
+            if array is not None:
+                array.flags.writeable = False
+                digest.update(array.tobytes())
+        if self.owner is not None:
+            self.owner.flags.writeable = False
+            digest.update(str(self.owner.tolist()).encode())
+        object.__setattr__(self, "digest", digest.hexdigest())
 
 
 def _only_in_python(value: Any) -> Any:
@@ -96,7 +107,7 @@ class Arrays(DataSource):
             raise MeaningError("data.source", f"labels must be {len(pairs)} different names, got {names}")
         offsets = offsets_of([len(b) for _, b in pairs])
         together = np.vstack([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
-        return cls(records=_records(*together, None, offsets, names))
+        return cls(records=Records(*together, None, offsets, names))
 
     @classmethod
     def rows(
@@ -123,7 +134,7 @@ class Arrays(DataSource):
             raise MeaningError(
                 "data.source", f"owner needs one entry a row, got {column.shape} for {len(b)} rows"
             )
-        return cls(records=_records(a, b, column, None, ()))
+        return cls(records=Records(a, b, column, None, ()))
 
     def load(self, request: DataRequest) -> Table | Held:
         """Hand the arrays over, copied.
@@ -142,17 +153,8 @@ class Arrays(DataSource):
             return Table(records.X, records.y, names, columns, "owner" if columns else None, notes)
         if request.public:
             raise MeaningError("data.public", "every record given per agent has an owner; none is public")
-        empty = np.empty((0, len(names)))
-        return Held(
-            records.X.copy(),
-            records.y.copy(),
-            records.offsets,
-            names,
-            records.labels,
-            empty,
-            np.empty(0),
-            notes=notes,
-        )
+        X, y, nothing = records.X.copy(), records.y.copy(), (np.empty((0, len(names))), np.empty(0))
+        return Held(X, y, records.offsets, names, records.labels, *nothing, notes=notes)
 
 
 def _pair(X: np.ndarray, y: np.ndarray, whose: str) -> tuple[np.ndarray, np.ndarray]:
@@ -211,21 +213,3 @@ def _check_indexes(whose: str, **given: Any) -> None:
                 "data.source",
                 f"{whose}{first} and {name} have different indexes; {name}.loc[{first}.index] aligns them",
             )
-
-
-def _records(
-    X: np.ndarray,
-    y: np.ndarray,
-    owner: np.ndarray | None,
-    offsets: np.ndarray | None,
-    labels: tuple[str, ...],
-) -> Records:
-    digest = hashlib.sha256(str((X.shape, labels)).encode())
-    for array in (X, y, offsets):
-        if array is not None:
-            array.flags.writeable = False
-            digest.update(array.tobytes())
-    if owner is not None:
-        owner.flags.writeable = False
-        digest.update(str(owner.tolist()).encode())
-    return Records(X, y, owner, offsets, labels, digest.hexdigest())

@@ -26,62 +26,6 @@ def left_out_of(path: str | Path, names: Sequence[str]) -> tuple[str, ...]:
     return (f"columns of {path} left out of the features: {', '.join(names)}",) if names else ()
 
 
-def numeric_table(file: TableFile, y: str, x: list[str] | None, request: DataRequest) -> Table:
-    """Make a table of a file's columns.
-
-    Parameters
-    ----------
-    file : TableFile
-    y : str
-        Name of the column of labels.
-    x : list of str or None
-        Features; None: every other column that holds numbers, except the one that the partition goes by. Columns that
-        are left out then are named in a warning.
-    request : DataRequest
-
-    Raises
-    ------
-    MeaningError
-        If a column is not there, is text, or has missing or infinite values; if there are no
-        features or no rows, or the column of the partition is to be a feature.
-    """
-    if not file.table.num_rows:
-        raise MeaningError("data.source.path", f"{file.place} has no rows")
-    require(file, y, "data.source.y")
-    known: dict[str, np.ndarray] = {}
-    why: dict[str, str] = {}
-    if x is None:
-        known, why = _features(file, (y, request.held_by))
-        x = list(known)
-    warnings = left_out_of(file.place, [f"{name} ({reason})" for name, reason in why.items()])
-    if not x:
-        raise MeaningError(
-            "data.source.x", "; ".join(("there must be at least one column of numbers beside y", *warnings))
-        )
-    if (again := repeated(x)) is not None:
-        raise MeaningError(f"data.source.x.{again}", f"{x[again]} is named twice")
-    if y in x:
-        raise MeaningError("data.source.x", f"y ({y!r}) cannot be a feature as well")
-    if request.held_by in x:
-        raise MeaningError(
-            "data.source.x",
-            f"{request.held_by!r} says who holds a row (data.partition.column), so it is no feature",
-        )
-    return Table(
-        X=file.finite(x, "data.source.x", known),
-        y=file.finite([y], "data.source.y")[:, 0],
-        names=tuple(x),
-        columns=file,
-        notes={
-            "columns": list(x),
-            "dropped": [name for name in file if name not in (y, request.held_by, *x)],
-            **fingerprint(file.place),
-        },
-        warnings=warnings,
-        where=file.where,
-    )
-
-
 def _features(
     file: TableFile, others: tuple[str | None, ...]
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -123,8 +67,54 @@ class TableSource(DataSource):
     read: ClassVar[Callable[[str, str], TableFile]]
 
     def load(self, request: DataRequest) -> Table:
-        """Read the file; see `numeric_table` for what is refused."""
-        return numeric_table(type(self).read(self.path, "data.source.path"), self.y, self.x, request)
+        """Read the file.
+
+        Features are `x`, or every other column that holds numbers, except that which the partition goes by. Columns
+        that are left out then are named in a warning.
+
+        Raises
+        ------
+        MeaningError
+            If a column is not there, is text, or has missing or infinite values; if there are no
+            features or no rows, or the column of the partition is to be a feature.
+        """
+        file, y, x = type(self).read(self.path, "data.source.path"), self.y, self.x
+        if not file.table.num_rows:
+            raise MeaningError("data.source.path", f"{file.place} has no rows")
+        require(file, y, "data.source.y")
+        known: dict[str, np.ndarray] = {}
+        why: dict[str, str] = {}
+        if x is None:
+            known, why = _features(file, (y, request.held_by))
+            x = list(known)
+        warnings = left_out_of(file.place, [f"{name} ({reason})" for name, reason in why.items()])
+        if not x:
+            raise MeaningError(
+                "data.source.x",
+                "; ".join(("there must be at least one column of numbers beside y", *warnings)),
+            )
+        if (again := repeated(x)) is not None:
+            raise MeaningError(f"data.source.x.{again}", f"{x[again]} is named twice")
+        if y in x:
+            raise MeaningError("data.source.x", f"y ({y!r}) cannot be a feature as well")
+        if request.held_by in x:
+            raise MeaningError(
+                "data.source.x",
+                f"{request.held_by!r} says who holds a row (data.partition.column), so it is no feature",
+            )
+        return Table(
+            X=file.finite(x, "data.source.x", known),
+            y=file.finite([y], "data.source.y")[:, 0],
+            names=tuple(x),
+            columns=file,
+            notes={
+                "columns": list(x),
+                "dropped": [name for name in file if name not in (y, request.held_by, *x)],
+                **fingerprint(file.place),
+            },
+            warnings=warnings,
+            where=file.where,
+        )
 
 
 class CSVFile(TableSource):

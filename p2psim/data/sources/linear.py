@@ -11,12 +11,13 @@ from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import (
     BY_NAME,
+    TEXT_KEYS,
     Count,
     Few,
     Fraction,
@@ -106,17 +107,13 @@ def _points_kind(value: Any) -> str:
     return "distribution" if isinstance(value, Distribution) else "number"
 
 
-def _text_keys(value: Any) -> Any:
-    return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else value
-
-
 #: Records of each agent: a number for all, a mapping from agent to number, or a distribution.
 Points = Annotated[
     Annotated[Count, Tag("number")]
     | Annotated[Distribution, Tag("distribution")]
     | Annotated[dict[str, Count], Tag("mapping")],
     Discriminator(_points_kind),
-    BeforeValidator(_text_keys),
+    TEXT_KEYS,
 ]
 
 #: What `Points` say, for descriptions of keys.
@@ -181,19 +178,14 @@ class _LinearSource(DataSource):
             _draw_size(self.points, random)
         return random
 
-    def _held(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        offsets: np.ndarray,
-        public: tuple[np.ndarray, np.ndarray],
-        notes: Mapping[str, object],
-        **others: Any,
-    ) -> Held:
+    def _held(self, offsets: np.ndarray, notes: Mapping[str, object], **records: Any) -> Held:
+        """Records that were drawn, with names and bounds; `records` are the other attributes of `Held`."""
         names = tuple(f"x{j + 1}" for j in range(self.dimension))
         labels = tuple(map(str, range(len(offsets) - 1)))
-        written = {"columns": list(names), **notes}
-        return Held(X, y, offsets, names, labels, *public, *self.x_bounds(), written, **others)
+        notes, (x_l1, x_max) = {"columns": list(names), **notes}, self.x_bounds()
+        return Held(
+            offsets=offsets, names=names, labels=labels, x_l1=x_l1, x_max=x_max, notes=notes, **records
+        )
 
 
 class SharedModel(Options):
@@ -231,9 +223,10 @@ class LinearRegression(_LinearSource):
         X, y = np.empty((offsets[-1], p)), np.empty(offsets[-1])
         for agent, (start, stop) in enumerate(pairwise(offsets)):
             self._draw(self._stream(request.key, agent), X[start:stop], y[start:stop], target)
-        public = np.empty((request.public, p)), np.empty(request.public)
-        self._draw(generator(request.key, PUBLIC), *public, target)
-        return self._held(X, y, offsets, public, {"target": target.tolist()})
+        public, public_labels = np.empty((request.public, p)), np.empty(request.public)
+        self._draw(generator(request.key, PUBLIC), public, public_labels, target)
+        notes = {"target": target.tolist()}
+        return self._held(offsets, notes, X=X, y=y, public=public, public_labels=public_labels)
 
     def x_bounds(self) -> tuple[float | None, float | None]:
         """Bounds of the distribution of the features."""
@@ -335,11 +328,12 @@ class LinearClassification(_LinearSource):
         self.x.fill(stream, public)
         public_signs = _signs(public, target[None], np.array([request.public]))
         return self._held(
-            X,
-            self._flipped(_signs(X, targets, sizes), chances),
             offsets,
-            (public, self._flipped(public_signs, stream.random(request.public))),
             {},
+            X=X,
+            y=self._flipped(_signs(X, targets, sizes), chances),
+            public=public,
+            public_labels=self._flipped(public_signs, stream.random(request.public)),
             test=TestSet(test_X, _signs(test_X, targets, np.diff(test_offsets)), test_offsets),
             targets=targets,
         )

@@ -24,7 +24,6 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
-from p2psim.learning.batches import Sampling
 from p2psim.learning.graph.models import (
     AVERAGE,
     COMMITS,
@@ -34,7 +33,7 @@ from p2psim.learning.graph.models import (
     edge_of,
     track_objective,
 )
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphRule, GraphTask
 from p2psim.learning.in_flight import DONE, InFlight, post, take
 from p2psim.learning.owner_kernel import UNKNOWN, evaluate, note_violation, release_gradient, snapped
 
@@ -50,8 +49,8 @@ def replay(  # type: ignore[no-untyped-def]
     inner steps of a release have the same batch. ``grid`` is None, or what noisy gradients are rounded to multiples of.
     """
     theta, gradients, known, anchor = models.theta, models.gradients, models.known, models.anchor
-    indptr, indices, weights = graph.indptr, graph.indices, graph.weights
-    ridge, pull, payloads = graph.ridge, graph.pull, mail.payloads
+    indptr, indices, weights, _, ridge, pull = graph
+    payloads = mail.payloads
     p = theta.shape[1]
     old, mix, target, nothing = np.empty(p), np.empty(p), np.empty(p), np.empty(0)
     for at in range(start, events.size):
@@ -173,16 +172,10 @@ class AdmmReplay(LearningReplay):
 
     Parameters
     ----------
-    problem : GraphProblem
-    rule : AdmmRule
-    start : ndarray, shape (n, p)
-        The agents' first models, which their neighbours know.
-    anchor : ndarray, shape (n, p), optional
-        What anchored steps without a release pull towards, until the agent's first release; the start when left out.
+    task : GraphTask
+        With an `AdmmRule`.
     track : bool
         Keep Q_L up to date.
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
 
     Attributes
     ----------
@@ -190,17 +183,10 @@ class AdmmReplay(LearningReplay):
         The agents' own models. One changes when its agent sends, before the commit that the exchange may end in.
     """
 
-    def __init__(
-        self,
-        problem: GraphProblem,
-        rule: AdmmRule,
-        start: np.ndarray,
-        anchor: np.ndarray | None = None,
-        track: bool = True,
-        sampling: Sampling | None = None,
-    ):
-        super().__init__(problem, rule, start, anchor, track, sampling)
-        self._rule, (n, p) = rule, self.theta.shape
+    def __init__(self, task: GraphTask, track: bool = True):
+        super().__init__(task, track)
+        assert isinstance(task.rule, AdmmRule)
+        self._rule, problem, (n, p) = task.rule, task.problem, self.theta.shape
         owner = np.repeat(np.arange(n), np.diff(problem.indptr))
         self._pulled = np.stack([self.theta[owner], self.theta[problem.indices]], axis=1)
         self._multipliers = np.zeros((owner.size, 2, p))

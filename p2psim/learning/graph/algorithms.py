@@ -31,19 +31,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, Tag, model_validator
 
-from p2psim.core.options import Count, Options, Positive, Step
-from p2psim.learning.batches import Batch, Sampling, Whole
+from p2psim.core.options import NUMBER_OR_MAPPING, Count, Options, Positive, Step
+from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.steps import LearningAlgorithm, Local, Smoothness, Start, Zero
 
 if TYPE_CHECKING:
     from p2psim.learning.graph.admm import AdmmRule
     from p2psim.learning.graph.models import ModelReplay
-    from p2psim.learning.graph.problem import GraphProblem, GraphRule
+    from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 
 
 class GraphAlgorithm(LearningAlgorithm):
@@ -53,14 +54,7 @@ class GraphAlgorithm(LearningAlgorithm):
     ----------
     mu : float
         μ of Q_L, which ``objective`` measures; a field or a class variable.
-    updates : {"wake", "hear"}
-        When an agent updates its model.
-    vectors : int
-        p-vectors in a message.
     """
-
-    updates: ClassVar[Literal["wake", "hear"]] = "wake"
-    vectors: ClassVar[int] = 1
 
     updates_per_agent: Positive | None = Field(
         None, description="end at the time at which clocks of the mean rate ticked so often, on average"
@@ -77,34 +71,17 @@ class GraphAlgorithm(LearningAlgorithm):
             )
         return self
 
-    def replay(
-        self,
-        problem: GraphProblem,
-        rule: GraphRule,
-        start: np.ndarray,
-        anchor: np.ndarray,
-        track: bool,
-        sampling: Sampling | None,
-    ) -> ModelReplay:
-        """Begin a replay of events; the arguments are those of `LearningReplay`."""
+    def replay(self, task: GraphTask, track: bool) -> ModelReplay:
+        """Begin a replay of events, which keeps Q_L up to date if asked to ``track`` it."""
         from p2psim.learning.graph.replay import GraphReplay
 
-        return GraphReplay(problem, rule, start, anchor, track, sampling)
+        return GraphReplay(task, track)
 
-    def reference(
-        self,
-        problem: GraphProblem,
-        rule: GraphRule,
-        start: np.ndarray,
-        events: np.ndarray,
-        noise: np.ndarray,
-        anchor: np.ndarray,
-        sampling: Sampling | None,
-    ) -> Iterator[np.ndarray]:
-        """All models after every commit; the arguments are those of `p2psim.learning.reference.reference_replay`."""
+    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
+        """All models after every commit; noise is ordered by (agent, release)."""
         from p2psim.learning.reference import reference_replay
 
-        return reference_replay(problem, rule, start, events, noise, anchor, sampling)
+        return reference_replay(task, events, noise)
 
 
 class CoordinateDescent(GraphAlgorithm):
@@ -125,6 +102,8 @@ class CoordinateDescent(GraphAlgorithm):
     smoothness: Smoothness = "public"
 
     rejoins: ClassVar[bool] = True
+    forecast: ClassVar[str] = "graph_descent"
+    audited_as: ClassVar[str] = "graph"
 
 
 class RelativePenalty(Options):
@@ -133,14 +112,9 @@ class RelativePenalty(Options):
     mean_weight: Step = Field(description="ρ over the mean of W_ij over the links")
 
 
-def _number_or_part(value: Any) -> str:
-    return "part" if isinstance(value, dict | RelativePenalty) else "number"
-
-
 #: ρ in a scenario: a number, or ``{mean_weight: …}``.
 Penalty = Annotated[
-    Annotated[Step, Tag("number")] | Annotated[RelativePenalty, Tag("part")],
-    Discriminator(_number_or_part),
+    Annotated[Step, Tag("number")] | Annotated[RelativePenalty, Tag("mapping")], NUMBER_OR_MAPPING
 ]
 
 
@@ -157,6 +131,7 @@ class GossipAdmm(GraphAlgorithm):
 
     by_edge: ClassVar[bool] = True
     vectors: ClassVar[int] = 2  # an own model and a copy
+    audited_as: ClassVar[str] = "admm"
 
     def admm_rule(self, problem: GraphProblem, rule: GraphRule) -> AdmmRule:
         """How agents make their local steps, beside what holds for all algorithms."""
@@ -164,17 +139,18 @@ class GossipAdmm(GraphAlgorithm):
 
         return AdmmRule(**vars(rule), rho=penalty(self.rho, problem.weights), inner=self.inner)
 
-    def replay(self, problem, rule, start, anchor, track, sampling):  # type: ignore[no-untyped-def]
+    def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""
         from p2psim.learning.graph.admm import AdmmReplay
 
-        return AdmmReplay(problem, self.admm_rule(problem, rule), start, anchor, track, sampling)
+        return AdmmReplay(replace(task, rule=self.admm_rule(task.problem, task.rule)), track)
 
-    def reference(self, problem, rule, *rest):  # type: ignore[no-untyped-def]
+    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_replay_admm
 
-        return reference_replay_admm(problem, self.admm_rule(problem, rule), *rest)
+        task = replace(task, rule=self.admm_rule(task.problem, task.rule))
+        return reference_replay_admm(task, events, noise)
 
 
 def penalty(rho: float | RelativePenalty, weights: np.ndarray) -> float:
@@ -197,19 +173,20 @@ class Averaging(GraphAlgorithm):
 
     mu: ClassVar[float] = 1.0
     touches_data: ClassVar[bool] = False
+    forecast: ClassVar[str] = "graph_averaging"
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
 
-    def replay(self, problem, rule, start, *rest):  # type: ignore[no-untyped-def]
+    def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""
         from p2psim.learning.graph.averaging import AveragingReplay
 
-        return AveragingReplay(start)
+        return AveragingReplay(task.start)
 
-    def reference(self, problem, rule, start, events, *rest):  # type: ignore[no-untyped-def]
+    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_average
 
-        return reference_average(start, events)
+        return reference_average(task.start, events)
 
 
 class ModelPropagation(GraphAlgorithm):
@@ -237,17 +214,17 @@ class PushSum(GraphAlgorithm):
     touches_data: ClassVar[bool] = False
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
 
-    def replay(self, problem, rule, start, *rest):  # type: ignore[no-untyped-def]
+    def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""
         from p2psim.learning.graph.averaging import PushSumReplay
 
-        return PushSumReplay(start)
+        return PushSumReplay(task.start)
 
-    def reference(self, problem, rule, start, events, *rest):  # type: ignore[no-untyped-def]
+    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_push_sum
 
-        return reference_push_sum(start, events)
+        return reference_push_sum(task.start, events)
 
 
 class GossipAlgorithm(GraphAlgorithm):
@@ -275,17 +252,17 @@ class GossipAlgorithm(GraphAlgorithm):
     mu: ClassVar[float] = 1.0
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
 
-    def replay(self, problem, rule, start, anchor, track, sampling):  # type: ignore[no-untyped-def]
+    def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""
         from p2psim.learning.graph.gossip import GossipReplay
 
-        return GossipReplay(self, problem, rule, start, sampling)
+        return GossipReplay(self, task)
 
-    def reference(self, problem, rule, start, events, noise, anchor, sampling):  # type: ignore[no-untyped-def]
+    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_gossip
 
-        return reference_gossip(self, problem, rule, start, events, noise, sampling)
+        return reference_gossip(self, task, events, noise)
 
     @abstractmethod
     def mix(self, own: np.ndarray, received: np.ndarray) -> np.ndarray:

@@ -8,9 +8,8 @@ import numpy as np
 
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
-from p2psim.learning.batches import Sampling
 from p2psim.learning.graph.models import COMMITS, SENT, LearningReplay
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.owner_kernel import UNKNOWN, note_violation, release_gradient, snapped
 
 
@@ -20,23 +19,11 @@ class GossipReplay(LearningReplay):
     Parameters
     ----------
     algorithm : GossipAlgorithm
-    problem : GraphProblem
-    rule : GraphRule
-    start : ndarray, shape (n, p)
-        The agents' first models.
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
+    task : GraphTask
     """
 
-    def __init__(
-        self,
-        algorithm: Any,
-        problem: GraphProblem,
-        rule: GraphRule,
-        start: np.ndarray,
-        sampling: Sampling | None = None,
-    ):
-        super().__init__(problem, rule, start, None, False, sampling)
+    def __init__(self, algorithm: Any, task: GraphTask):
+        super().__init__(task, track=False)
         self._algorithm = algorithm
         self._sent: dict[int, np.ndarray] = {}
         # Of each agent, the event in which it heard a model last, and that model.

@@ -9,13 +9,12 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
-from p2psim.learning.batches import Sampling
-from p2psim.learning.graph.problem import GraphProblem, GraphRule, objective_parts
+from p2psim.learning.graph.problem import GraphTask, objective_parts
 from p2psim.learning.owner_kernel import UNKNOWN, Records, evaluate_all
 from p2psim.privacy.releases import Violations
 
 # Places in the vector of counters.
-COMMITS, SENT, NOISE_ROW, FREE, COUNTERS = 0, 1, 2, 3, 4
+COMMITS, SENT, NOISE_ROW, COUNTERS = 0, 1, 2, 3
 
 #: What an update without a release does: averages, or averages towards the agent's anchor.
 AVERAGE, ANCHORED = 0, 1
@@ -62,8 +61,7 @@ def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
 def track_objective(i, old, mix, stale, new, models, graph):  # type: ignore[no-untyped-def]
     """Update Q_L for a change of one model: from its neighbours' true models, which it may not know yet."""
     theta, local, sums = models.theta, models.local, models.sums
-    indptr, indices, weights, degrees = graph.indptr, graph.indices, graph.weights, graph.degrees
-    ridge, pull = graph.ridge, graph.pull
+    indptr, indices, weights, degrees, ridge, pull = graph
     p = old.size
     if stale:
         mix[:] = 0.0
@@ -138,16 +136,9 @@ class LearningReplay(ModelReplay):
 
     Parameters
     ----------
-    problem : GraphProblem
-    rule : GraphRule
-    start : ndarray, shape (n, p)
-        The agents' first models, which their neighbours know.
-    anchor : ndarray, shape (n, p), optional
-        What updates without a release pull towards, until the agent's first release; the start when left out.
+    task : GraphTask
     track : bool
         Keep Q_L up to date.
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
 
     Attributes
     ----------
@@ -155,24 +146,17 @@ class LearningReplay(ModelReplay):
         Mean loss of each agent's records without regulariser; kept up to date where Q_L is.
     """
 
-    def __init__(
-        self,
-        problem: GraphProblem,
-        rule: GraphRule,
-        start: np.ndarray,
-        anchor: np.ndarray | None,
-        track: bool,
-        sampling: Sampling | None,
-    ):
-        super().__init__(start)
-        n = len(start)
+    def __init__(self, task: GraphTask, track: bool = True):
+        super().__init__(task.start)
+        problem, rule, sampling = task.problem, task.rule, task.sampling
         self._problem, self._track, self._graph = problem, track, problem.for_kernel
         self._grid, self._records = rule.grid, Records.of(problem, rule)
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._without_release = ANCHORED if rule.anchored else AVERAGE
-        anchors = np.array(start if anchor is None else anchor, dtype=np.float64)
-        known, self.local = np.full(n, UNKNOWN, np.int8), np.zeros(n)
-        self._models = Models(self.theta, np.empty_like(self.theta), known, anchors, self.local, np.zeros(3))
+        known, self.local = np.full(problem.agents, UNKNOWN, np.int8), np.zeros(problem.agents)
+        self._models = Models(
+            self.theta, np.empty_like(self.theta), known, task.anchors(), self.local, np.zeros(3)
+        )
         if track:
             evaluate_all(self._records, self._models)
             self._sum_afresh()

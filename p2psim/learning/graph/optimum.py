@@ -62,6 +62,11 @@ def minimise_together(problem: GraphProblem) -> np.ndarray:
     return newton(problem, np.zeros((problem.agents, problem.dimension)))
 
 
+def minimum(problem: GraphProblem) -> float:
+    """Q_L*."""
+    return problem.objective(minimise_together(problem))
+
+
 def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
     """Minimise Q_L by Newton's method with conjugate gradients inside.
 
@@ -305,8 +310,7 @@ def graph_balance(problem: GraphProblem, optimum: np.ndarray, clip: float, order
         curvature[agents, :, agents, :] += own
         return np.linalg.solve(curvature.reshape(n * p, n * p), slope.ravel()).reshape(n, p)
 
-    found = damped_newton(expand, solve, optimum)
-    return optimum if found is None else found
+    return damped_newton(expand, solve, optimum)
 
 
 @once_a_problem
@@ -317,11 +321,7 @@ def global_model(problem: GraphProblem) -> np.ndarray:
 
 
 def from_private_records(
-    problem: GraphProblem,
-    epsilon: np.ndarray,
-    x_l1: float,
-    y_max: float,
-    random: np.random.Generator,
+    problem: GraphProblem, epsilon: np.ndarray, bounds: tuple[float, float], random: np.random.Generator
 ) -> np.ndarray:
     """Minimiser of Q_L on records that are each ε-DP by themselves, shape (n, p).
 
@@ -333,11 +333,11 @@ def from_private_records(
     ----------
     problem : GraphProblem
     epsilon : ndarray, shape (n,)
-    x_l1, y_max : float
-        Public bounds on ‖x‖₁, the intercept not counted, and on |y|.
+    bounds : tuple of two floats
+        Public bounds B on ‖x‖₁, the intercept not counted, and y_max on |y|.
     random : numpy.random.Generator
     """
-    half = np.repeat(epsilon, problem.records) / 2
+    half, (x_l1, y_max) = np.repeat(epsilon, problem.records) / 2, bounds
     features = problem.dimension - problem.loss.intercept
     X = problem.X.copy()
     X[:, :features] += random.laplace(size=(len(X), features)) * (2 * x_l1 / half)[:, None]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
+from p2psim.learning.batches import GradientRule, Sampling
 from p2psim.learning.losses import Loss
 
 
@@ -30,13 +31,7 @@ class Objective(NamedTuple):
 @njit()
 def objective_parts(graph, theta, local):  # type: ignore[no-untyped-def]
     """½ Σ_{i<j} W_ij‖θ_i − θ_j‖² and Σ_i μD_ii·c_i·(mean loss + λ_i‖θ_i‖²), afresh; ``graph`` is an `Objective`."""
-    indptr, indices, weights, ridge, pull = (
-        graph.indptr,
-        graph.indices,
-        graph.weights,
-        graph.ridge,
-        graph.pull,
-    )
+    indptr, indices, weights, _, ridge, pull = graph
     smooth = fit = 0.0
     for i in range(indptr.size - 1):
         own = 0.0
@@ -153,6 +148,15 @@ class GraphProblem:
     def _norms(self) -> tuple[np.ndarray, np.ndarray]:
         return np.abs(self.X).sum(axis=1), np.sqrt(np.einsum("rp,rp->r", self.X, self.X))
 
+    def largest_gradients(self, order: int) -> np.ndarray:
+        """Largest norm, of order 1 or 2, that each record's gradient can reach at any model, shape (records,)."""
+        return self.loss.slope_bound * self.norms(order)
+
+    @property
+    def bytes_of_data(self) -> int:
+        """Size of the records."""
+        return self.X.nbytes + self.y.nbytes + self.test_X.nbytes
+
     @property
     def lipschitz(self) -> np.ndarray:
         """Block Lipschitz constants D_ii(1 + μ·c_i·L_i^loc) of Q_L, shape (n,)."""
@@ -177,12 +181,8 @@ class GraphProblem:
         return np.repeat(np.arange(self.agents), self.records)
 
     def mean_losses(self, theta: np.ndarray) -> np.ndarray:
-        """Mean loss of each agent's records without regulariser, shape (n, p) to (n,)."""
-        return self.mean_by_agent(self.loss.values(self.scores(theta), self.y))
-
-    def mean_by_agent(self, values: np.ndarray) -> np.ndarray:
-        """Mean of a number a record over each agent's records, shape (records,) to (n,); 0 without records."""
-        return _means(values, self.offsets)
+        """Mean loss of each agent's records without regulariser, shape (n, p) to (n,); 0 without records."""
+        return _means(self.loss.values(self.scores(theta), self.y), self.offsets)
 
     def objective(self, theta: np.ndarray) -> float:
         """Q_L at Θ, shape (n, p)."""
@@ -244,25 +244,40 @@ def confidences(records: np.ndarray, without: float = 1e-3) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class GraphRule:
-    """How an agent updates its model.
+class GraphRule(GradientRule):
+    """How an agent updates its model; see `GradientRule` for its gradient.
 
     Attributes
     ----------
-    clip : float
-        Norm to which each record's gradient is clipped; infinite for none.
-    order : int
-        Order of that norm, 1 or 2.
-    bound : float
-        Claimed bound on a record's gradient in that norm, checked at every release; infinite for no claim.
     anchored : bool
         Whether an update that makes no release pulls towards the agent's anchor, not only averages.
-    grid : float or None
-        What noisy gradients are rounded to multiples of, halves upwards.
     """
 
-    clip: float = np.inf
-    order: int = 1
-    bound: float = np.inf
     anchored: bool = False
-    grid: float | None = None
+
+
+@dataclass(frozen=True)
+class GraphTask:
+    """What agents on a graph learn, how, and from where.
+
+    Attributes
+    ----------
+    problem : GraphProblem
+    rule : GraphRule
+    start : ndarray, shape (n, p)
+        The agents' first models, which their neighbours know.
+    anchor : ndarray, shape (n, p), optional
+        What updates without a release pull towards, until the agent's first release; the start when left out.
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+    """
+
+    problem: GraphProblem
+    rule: GraphRule
+    start: np.ndarray
+    anchor: np.ndarray | None = None
+    sampling: Sampling | None = None
+
+    def anchors(self) -> np.ndarray:
+        """The anchors at first, to be written to."""
+        return np.array(self.start if self.anchor is None else self.anchor, dtype=np.float64)

@@ -6,13 +6,11 @@ pool, shared by all who hold it or to whom it is on its way, counted, and let go
 - ``theta`` (n, p): the agents' own models; ``gradients`` (n, p): their mean gradients there, where ``known`` (n,) says
   so. With Q_L tracked, an agent's loss is needed at its new model, and its next release's gradient found in the same
   pass; otherwise it is found when it is needed;
-- ``pool`` (slots, p), ``references`` (slots,), ``free`` (slots,) and ``counters[FREE]``: the versions, and a stack of
-  the rows that hold none;
+- ``mail`` (:mod:`p2psim.learning.in_flight`) holds the pool of versions, with ``references`` (slots,), and messages on
+  their way, whose tag is the number of receivers at which they have not ended yet;
 - ``held`` (directed edges, 2): slot and number of the version that each neighbour of each agent received last of it;
   in the sender's row, where a broadcast finds them together;
 - ``versions`` (n,): the newest version of each agent; ``anchor`` (n, p): its last model that touched its data;
-- ``message_seq``, ``message_slot``, ``message_left`` (places,): messages on their way, at ``seq of the send mod
-  places``, a power of two, with the number of receivers at which they have not ended yet;
 - ``cursor`` (n,): where in each agent's row the next delivery of its last send is looked for;
 - ``sums`` (3,): the two parts of Q_L, and the largest that it has been since they were summed afresh; ``local`` (n,):
   each agent's mean loss without regulariser.
@@ -27,26 +25,22 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, NEIGHBOURS, SEND
 from p2psim.core.philox import prefetch
-from p2psim.learning.batches import Sampling
 from p2psim.learning.graph.models import (
     AVERAGE,
     COMMITS,
-    FREE,
     NOISE_ROW,
     SENT,
     LearningReplay,
     edge_of,
     track_objective,
 )
-from p2psim.learning.graph.problem import GraphProblem, GraphRule
-from p2psim.learning.in_flight import DONE
+from p2psim.learning.graph.problem import GraphTask
+from p2psim.learning.in_flight import DONE, PLACES_FULL, ROWS_FULL, InFlight
 from p2psim.learning.owner_kernel import UNKNOWN, WITHIN, evaluate, note_violation, release_gradient, snapped
 
-#: What is full, when the driver has to make room.
-POOL_FULL, MESSAGES_FULL = 1, 2
-
-# Columns of ``held``.
+# Columns of ``held``, and of the places of messages.
 SLOT, VERSION = 0, 1
+SEQ, ROW, LEFT = 0, 1, 2
 
 #: Numbers in a line of the cache, and the most of an agent's that are asked for ahead: what a first-level cache holds.
 LINE, FETCHED = 8, 4096
@@ -72,7 +66,7 @@ def _fetch(i, records):  # type: ignore[no-untyped-def]
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, models, versions, pool, references, free, held, messages, cursor, counters,
+    events, start, models, versions, mail, references, held, cursor, counters,
     graph, reverse, alpha, records, grid, batch, violations, without_release, noise, track,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
@@ -83,21 +77,20 @@ def replay(  # type: ignore[no-untyped-def]
     θ_i ← (1 − α_i)θ_i + α_i(Σ_j (W_ij/D_ii)θ_j − μc_i(∇L_i(θ_i) + η)).
     """
     theta, gradients, known, anchor = models.theta, models.gradients, models.known, models.anchor
-    indptr, indices, weights, degrees = graph.indptr, graph.indices, graph.weights, graph.degrees
-    ridge, pull = graph.ridge, graph.pull
-    message_seq, message_slot, message_left = messages
+    indptr, indices, weights, degrees, ridge, pull = graph
+    places, pool, free, free_rows = mail
     p = theta.shape[1]
     mix, old, nothing = np.empty(p), np.empty(p), np.empty(0)
-    mask = message_seq.size - 1  # places are a power of two
+    mask = places.shape[0] - 1  # they are a power of two
     ahead = start
     for at in range(start, events.size):
         event = events[at]
         kind, agent = event.kind, event.agent
         if kind in (DELIVER, DROP):
             place = event.cause & mask
-            if message_seq[place] != event.cause:
+            if places[place, SEQ] != event.cause:
                 continue
-            slot = message_slot[place]
+            slot = places[place, ROW]
             if kind == DELIVER and slot >= 0:
                 # A broadcast reaches neighbours in their order: the next one is where it is looked for first.
                 peer = event.peer
@@ -109,36 +102,36 @@ def replay(  # type: ignore[no-untyped-def]
                     before = held[e, SLOT]
                     references[before] -= 1
                     if references[before] == 0:
-                        free[counters[FREE]] = before
-                        counters[FREE] += 1
+                        free[free_rows[0]] = before
+                        free_rows[0] += 1
                     held[e, SLOT], held[e, VERSION] = slot, event.version
                     references[slot] += 1
-            message_left[place] -= 1
-            if message_left[place] == 0:
-                message_seq[place] = -1
+            places[place, LEFT] -= 1
+            if places[place, LEFT] == 0:
+                places[place, SEQ] = -1
                 if slot >= 0:
                     references[slot] -= 1
                     if references[slot] == 0:
-                        free[counters[FREE]] = slot
-                        counters[FREE] += 1
+                        free[free_rows[0]] = slot
+                        free_rows[0] += 1
         elif kind == SEND:
             place = event.seq & mask
-            if message_seq[place] >= 0:
-                return MESSAGES_FULL, at
+            if places[place, SEQ] >= 0:
+                return PLACES_FULL, at
             if event.version < 0:  # a request for a model, which carries none
                 slot = -1
             else:
-                if counters[FREE] == 0:
-                    return POOL_FULL, at
-                counters[FREE] -= 1
-                slot = free[counters[FREE]]
+                if free_rows[0] == 0:
+                    return ROWS_FULL, at
+                free_rows[0] -= 1
+                slot = free[free_rows[0]]
                 references[slot] = 1  # the message's own
                 for a in range(p):
                     pool[slot, a] = theta[agent, a]
                 counters[SENT] += 1
             cursor[agent] = indptr[agent]
-            message_seq[place], message_slot[place] = event.seq, slot
-            message_left[place] = indptr[agent + 1] - indptr[agent] if event.peer == NEIGHBOURS else 1
+            places[place, SEQ], places[place, ROW] = event.seq, slot
+            places[place, LEFT] = indptr[agent + 1] - indptr[agent] if event.peer == NEIGHBOURS else 1
         elif kind == COMMIT:
             i = agent
             ahead = _next_commit(events, max(ahead, at + 1))
@@ -193,44 +186,22 @@ def replay(  # type: ignore[no-untyped-def]
 
 
 class GraphReplay(LearningReplay):
-    """One replica of coordinate descent or model propagation, fed with chunks of events.
+    """One replica of coordinate descent or model propagation, fed with chunks of events; see `LearningReplay`."""
 
-    Parameters
-    ----------
-    problem : GraphProblem
-    rule : GraphRule
-    start : ndarray, shape (n, p)
-        The agents' first models, which their neighbours know.
-    anchor : ndarray, shape (n, p), optional
-        What updates without a release pull towards, until the agent's first release; the start when left out.
-    track : bool
-        Keep Q_L up to date.
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
-    """
-
-    def __init__(
-        self,
-        problem: GraphProblem,
-        rule: GraphRule,
-        start: np.ndarray,
-        anchor: np.ndarray | None = None,
-        track: bool = True,
-        sampling: Sampling | None = None,
-    ):
-        super().__init__(problem, rule, start, anchor, track, sampling)
-        n = len(start)
+    def __init__(self, task: GraphTask, track: bool = True):
+        super().__init__(task, track)
+        problem, n = task.problem, task.problem.agents
         self._start = self.theta.copy()
         self._versions = np.zeros(n, np.int64)
         # What a neighbour knows at first is the start, one row an agent, held by its neighbours.
-        self._pool = np.vstack([self.theta, np.empty_like(self.theta)])
+        pool = np.vstack([self.theta, np.empty_like(self.theta)])
+        self.mail = InFlight.of(problem.dimension)._replace(
+            payloads=pool, free=np.arange(2 * n)[::-1].astype(np.int64), free_rows=np.array([n])
+        )
         self._references = np.concatenate([np.bincount(problem.indices, minlength=n), np.zeros(n, np.int64)])
-        self._free = np.arange(2 * n)[::-1].astype(np.int64)
         self._held = np.zeros((problem.indices.size, 2), np.int64)
         self._held[:, SLOT] = np.repeat(np.arange(n), np.diff(problem.indptr))
-        self._messages = _messages(64)
         self._cursor = problem.indptr[:-1].copy()
-        self.counters[FREE] = n
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """See `ModelReplay.feed`."""
@@ -259,40 +230,16 @@ class GraphReplay(LearningReplay):
         problem, at = self._problem, 0
         while at < events.size:
             status, at = replay(
-                events, at, self._models, self._versions, self._pool, self._references, self._free, self._held,
-                self._messages, self._cursor, self.counters, self._graph, problem.reverse, problem.alpha,
-                self._records, self._grid, self._batch, self.violations, self._without_release, noise, self._track,
+                events, at, self._models, self._versions, self.mail, self._references, self._held, self._cursor,
+                self.counters, self._graph, problem.reverse, problem.alpha, self._records, self._grid, self._batch,
+                self.violations, self._without_release, noise, self._track,
             )  # fmt: skip
-            if status == POOL_FULL:
-                self._more_versions()
-            elif status == MESSAGES_FULL:
-                self._more_messages()
+            if status != DONE:
+                self.mail = self.mail.with_room(status)
+                more = self.mail.free.size - self._references.size
+                self._references = np.concatenate([self._references, np.zeros(more, np.int64)])
 
     @property
     def versions_held(self) -> int:
         """Versions that someone holds or that are on their way."""
-        return int(self._references.size - self.counters[FREE])
-
-    def _more_versions(self) -> None:
-        old = self._references.size
-        more = max(64, old // 4)
-        self._pool = np.vstack([self._pool, np.empty((more, self._pool.shape[1]))])
-        self._references = np.concatenate([self._references, np.zeros(more, np.int64)])
-        free = np.zeros(old + more, np.int64)
-        free[:more] = np.arange(old, old + more)[::-1]
-        self._free = free
-        self.counters[FREE] = more
-
-    def _more_messages(self) -> None:
-        seq, slot, left = self._messages
-        size = 2 * seq.size
-        bigger = _messages(size)
-        live = seq >= 0
-        place = seq[live] % size
-        for new, old in zip(bigger, (seq, slot, left), strict=True):
-            new[place] = old[live]
-        self._messages = bigger
-
-
-def _messages(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return np.full(size, -1), np.zeros(size, np.int64), np.zeros(size, np.int64)
+        return self.mail.messages

@@ -55,6 +55,8 @@ class AsyncStar(LearningAlgorithm):
     kind: Literal["async-star"] = "async-star"
     adapter: ClassVar[str] = "star"
     star_exchanges: ClassVar[tuple[str, ...]] = ("request", "poll")
+    forecast: ClassVar[str] = "forecast"
+    audited_as: ClassVar[str] = "star"
     rejoins: ClassVar[bool] = True
     horizon: Count = Field(description="T, the number of answers to apply")
     rho: Annotated[
@@ -88,7 +90,11 @@ class StarMethod:
         Whether an answer is applied to the model that was queried, not to the current one.
     weighting : Weighting, optional
         What answers are multiplied by; all count alike when left out.
+    projects : bool
+        Whether models stay in Θ.
     """
+
+    projects: ClassVar[bool] = True
 
     step: float
     learner_weight: float
@@ -134,6 +140,8 @@ class SynchronousDescent(LearningAlgorithm):
     kind: Literal["synchronous-descent"] = "synchronous-descent"
     adapter: ClassVar[str] = "rounds"
     star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
+    forecast: ClassVar[str] = "forecast"
+    audited_as: ClassVar[str] = "star"
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
     rho: Step = Field(description="step parameter ρ")
     theta_max: Positive = _THETA_MAX
@@ -150,6 +158,8 @@ class SynchronousAveraging(LearningAlgorithm):
     kind: Literal["synchronous-averaging"] = "synchronous-averaging"
     adapter: ClassVar[str] = "rounds"
     star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
+    forecast: ClassVar[str] = "forecast"
+    audited_as: ClassVar[str] = "star"
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
     c1: Step = Field(description="c₁: the step of round k is c₁/√k")
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")

@@ -61,8 +61,8 @@ def damped_newton(
     expand: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     solve: Callable[[np.ndarray, np.ndarray], np.ndarray],
     start: np.ndarray,
-) -> np.ndarray | None:
-    """Zero of the gradient of a convex function, of the shape of ``start``; None where it is not found.
+) -> np.ndarray:
+    """Zero of the gradient of a convex function, of the shape of ``start``; the start where it is not found.
 
     A step is halved until it makes the gradient smaller by a tenth of its own length (Armijo's rule on the norm).
 
@@ -89,9 +89,9 @@ def damped_newton(
                 break
             length /= 2
         else:
-            return None
+            return start
         at, gradient, curvature = trial, new_gradient, new_curvature
-    return None
+    return start
 
 
 def expansion(
@@ -134,5 +134,4 @@ def balance(problem: StarProblem, clip: float, order: int = 1) -> np.ndarray:
         slope = 2 * problem.l2 * at + problem.shares @ gradients
         return slope, 2 * problem.l2 * np.eye(at.size) + np.tensordot(problem.shares, jacobians, 1)
 
-    found = damped_newton(expand, lambda slope, curvature: np.linalg.solve(curvature, slope), optimum)
-    return optimum if found is None else found
+    return damped_newton(expand, lambda slope, curvature: np.linalg.solve(curvature, slope), optimum)

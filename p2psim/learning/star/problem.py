@@ -1,49 +1,23 @@
-"""The objective that a star minimises, with its exact optimum, and the base class of replays with a central learner.
+"""The objective that a star minimises, with its exact optimum.
 
-The objective keeps the owners' records and, for each owner, sums over them. A replay takes chunks of events and returns
-the learner's models.
+The objective keeps the owners' records and, for each owner, sums over them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
-from p2psim.learning.batches import Sampling
-from p2psim.learning.in_flight import DONE
 from p2psim.learning.losses import Loss
 from p2psim.learning.optimum import check_minimiser, minimise, minimise_squared
-from p2psim.learning.owner_kernel import OwnerRecords, Records
-from p2psim.privacy.releases import Violations
 
 
-class Keep(NamedTuple):
-    """Where to keep the learner's model in a chunk of events, rows to keep them in, and how many are kept."""
-
-    stops: np.ndarray
-    models: np.ndarray
-    kept: np.ndarray
-
-
-@njit(inline="always")
-def keep_model(at, models, row, keep):  # type: ignore[no-untyped-def]
-    """Keep a row of ``models`` as often as it is to be kept before event ``at``."""
-    while keep.kept[0] < keep.stops.size and keep.stops[keep.kept[0]] <= at:
-        keep.models[keep.kept[0]] = models[row]
-        keep.kept[0] += 1
-
-
-_NOWHERE = np.empty(0, np.int64)
-
-
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(NamedTuple):
     """Models of the learner, in order.
 
     Attributes
@@ -58,88 +32,6 @@ class Recorded:
     step: np.ndarray
     time: np.ndarray
     theta: np.ndarray
-
-
-class LearnerReplay(ABC):
-    """One replica with a central learner, fed with chunks of events.
-
-    Parameters
-    ----------
-    problem : StarProblem
-    rule : GradientRule
-    sampling : Sampling, optional
-
-    Attributes
-    ----------
-    violations : Violations
-        Releases at which a record of each owner, in the batch or not, exceeded the claimed bound.
-    """
-
-    #: What a commit is called where a model is not finite.
-    step_name = "commit"
-
-    def __init__(self, problem: StarProblem, rule: Any, sampling: Sampling | None):
-        self._problem, self._grid = problem, rule.grid
-        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(problem.owners, np.int64)
-        self._held = OwnerRecords(
-            Records.of(problem, rule),
-            rule.how,
-            problem.gram,
-            problem.moment,
-            rule.suspects,
-            rule.suspect_offsets,
-        )
-        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
-        self.violations = Violations.none(problem.owners)
-
-    def feed(self, events: np.ndarray, noise: np.ndarray, stops: np.ndarray = _NOWHERE) -> np.ndarray:
-        """Replay the next chunk.
-
-        Parameters
-        ----------
-        events : ndarray of EVENT
-        noise : ndarray, shape (releases in these events, p)
-            Noise to add to the mean gradients, in the order of the events.
-        stops : ndarray of int64, shape (s,), optional
-            After how many of the events to keep the learner's model, in order.
-
-        Returns
-        -------
-        ndarray, shape (s, p)
-            The models kept.
-        """
-        keep = Keep(stops, np.empty((stops.size, self._problem.dimension)), np.zeros(1, np.int64))
-        start, noise_row = 0, np.zeros(1, np.int64)
-        while start < events.size:
-            status, start = self._replay(events, start, noise, noise_row, keep)
-            if status != DONE:
-                self._make_room(status)
-        return keep.models
-
-    @property
-    @abstractmethod
-    def model(self) -> np.ndarray:
-        """The learner's model now, shape (p,)."""
-
-    @abstractmethod
-    def answers(self, seqs: np.ndarray) -> np.ndarray:
-        """Noisy gradients of answers on their way, shape (k, p), by the seq of their sends, shape (k,).
-
-        Raises
-        ------
-        KeyError
-            If one of them is not on its way.
-        """
-
-    @abstractmethod
-    def _replay(
-        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
-    ) -> tuple[int, int]:
-        """Status, and next event."""
-
-    @abstractmethod
-    def _make_room(self, status: int) -> None:
-        """Double what the kernel found to be full."""
 
 
 #: Rows that are looked at together, so that temporary arrays stay small.
@@ -312,6 +204,11 @@ class StarProblem:
     def norms(self, order: int) -> np.ndarray:
         """‖x‖ of each record, of order 1 or 2, shape (n,)."""
         return self.x_l1 if order == 1 else self.x_l2
+
+    @property
+    def bytes_of_data(self) -> int:
+        """Size of the records."""
+        return self.X.nbytes + self.y.nbytes + self.x_l1.nbytes
 
     def largest_gradients(self, order: int = 1) -> np.ndarray:
         """Largest norm, of order 1 or 2, that each record's gradient can reach on Θ, shape (n,)."""

@@ -10,11 +10,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, NEIGHBOURS, SEND
-from p2psim.learning.batches import Sampling
+from p2psim.learning.batches import GradientRule, Sampling
 from p2psim.learning.reference import first_rows, mean_gradient, on_grid
 from p2psim.learning.star.algorithms import RoundMethod, StarMethod
 from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.steps import Weighting
+
+#: Gradients as they are.
+UNCLIPPED = GradientRule()
 
 
 def reference_replay(
@@ -22,10 +25,8 @@ def reference_replay(
     method: StarMethod,
     events: Iterable[np.void],
     noise: np.ndarray,
-    clip: float = np.inf,
+    rule: GradientRule = UNCLIPPED,
     sampling: Sampling | None = None,
-    order: int = 1,
-    grid: float | None = None,
 ) -> np.ndarray:
     """The learner's model after every commit.
 
@@ -36,14 +37,10 @@ def reference_replay(
     events : iterable of EVENT records
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
-    clip : float
-        Norm to which each record's gradient is clipped.
+    rule : GradientRule, optional
+        How gradients are clipped and rounded; not at all when left out.
     sampling : Sampling, optional
         How the records of each release are drawn; all take part when left out.
-    order : int
-        Order of that norm, 1 or 2.
-    grid : float, optional
-        What noisy gradients are rounded to multiples of, halves upwards.
 
     Returns
     -------
@@ -69,8 +66,8 @@ def reference_replay(
             queries[seq] = (theta_L + theta) / 2
         elif kind == SEND:
             release = int(event["release"])
-            Q = mean_gradient(problem, agent, asked[agent], clip, release, sampling, order)
-            Q = on_grid(weighting.at_owner[agent] * Q + noise[first[agent] + release], grid)
+            Q = mean_gradient(problem, agent, asked[agent], rule, release, sampling)
+            Q = on_grid(weighting.at_owner[agent] * Q + noise[first[agent] + release], rule.grid)
             answers[seq] = Q, asked[agent].copy(), int(event["version"])
         elif kind == DELIVER and agent == LEARNER:
             arrived = answers.pop(cause)
@@ -98,10 +95,8 @@ def reference_replay_rounds(
     method: RoundMethod,
     events: Iterable[np.void],
     noise: np.ndarray,
-    clip: float = np.inf,
+    rule: GradientRule = UNCLIPPED,
     sampling: Sampling | None = None,
-    order: int = 1,
-    grid: float | None = None,
 ) -> np.ndarray:
     """The learner's model after every round: the iterate, or the average where the method has one.
 
@@ -112,7 +107,7 @@ def reference_replay_rounds(
     events : iterable of EVENT records
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
-    clip, sampling, order, grid
+    rule, sampling
         As in `p2psim.learning.star.reference.reference_replay`.
 
     Returns
@@ -132,8 +127,8 @@ def reference_replay_rounds(
         kind, agent, k = event["kind"], int(event["agent"]), len(theta) - 1
         if kind == SEND and agent != LEARNER:
             version, release = int(event["version"]), int(event["release"])
-            Q = mean_gradient(problem, agent, theta[version], clip, release, sampling, order)
-            Q = on_grid(method.weighting.at_owner[agent] * Q + noise[first[agent] + release], grid)
+            Q = mean_gradient(problem, agent, theta[version], rule, release, sampling)
+            Q = on_grid(method.weighting.at_owner[agent] * Q + noise[first[agent] + release], rule.grid)
             sent[int(event["seq"])] = version, Q
         elif kind == DELIVER and agent == LEARNER:
             version, Q = sent.pop(int(event["cause"]))
@@ -153,6 +148,5 @@ def reference_replay_rounds(
             answers.clear()
             moved = theta[k] - method.steps[k] * (2 * problem.l2 * theta[k] + gradient)
             theta.append(np.clip(moved, -problem.theta_max, problem.theta_max) if method.projects else moved)
-            one = theta[k + 1] if method.newest else theta[k]
-            average.append(method.keep[k] * average[k] + method.take[k] * one)
+            average.append(method.keep[k] * average[k] + method.take[k] * theta[k + method.newest])
     return np.array(average if method.averages else theta)

@@ -4,8 +4,7 @@ State that is kept between chunks of events:
 
 - ``theta`` (N + 1, p): the owners' models and, last, the learner's;
 - ``asked`` (N, p), ``asked_version`` (N,): the θ̄ of the newest query that each owner heard, and its version;
-- ``answers`` (capacity, 2p): for each answer on its way, its noisy mean gradient and its θ̄, at the place
-  ``seq of its send mod capacity``; ``answer_seq`` (capacity,) tells whose place it is, −1 when free;
+- ``mail``: answers on their way, each a noisy mean gradient and its θ̄, see `p2psim.learning.in_flight`;
 - ``queries`` (capacity, N, p): for each query on its way, the θ̄ for each receiver; ``query_seq``, and
   ``query_left`` with the number of receivers at which it has not ended yet;
 - ``arrived`` (2p): the answer that reached the learner last; ``arrived_version`` (1,): of the model that it answers;
@@ -24,15 +23,16 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
-from p2psim.learning.batches import Sampling
-from p2psim.learning.in_flight import DONE
+from p2psim.learning.batches import GradientRule
+from p2psim.learning.in_flight import DONE, post, take
 from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS, answer, project, snapped
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem, keep_model
+from p2psim.learning.star.models import Keep, LearnerReplay, keep_model
+from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, Weighting
 
-#: What is full, when the driver has to make room.
-ANSWERS_FULL, QUERIES_FULL = 1, 2
+#: Status of the kernel when the driver has to make room for queries.
+QUERIES_FULL = 1
 
 #: Codes of how old answers count less.
 INVERSE, EXPONENTIAL = InverseDiscount.code, ExponentialDiscount.code
@@ -40,7 +40,7 @@ INVERSE, EXPONENTIAL = InverseDiscount.code, ExponentialDiscount.code
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, theta, asked, asked_version, answers_sent, queries_sent, arrived, arrived_version, commits, counts,
+    events, start, theta, asked, asked_version, mail, queries_sent, arrived, arrived_version, commits, counts,
     held, batch, grid, violations, noise, noise_row, method, weights, keep,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
@@ -50,7 +50,6 @@ def replay(  # type: ignore[no-untyped-def]
     """
     owners, p = asked.shape
     mean = np.empty(p)
-    answers, answer_seq = answers_sent
     queries, query_seq, query_left = queries_sent
     at_learner, at_owner, estimated, aging, aging_rate = weights
     step, learner_weight, overwrite, shares, l2, theta_max = method
@@ -73,27 +72,24 @@ def replay(  # type: ignore[no-untyped-def]
                 for a in range(p):
                     queries[slot, i, a] = 0.5 * (theta[owners, a] + theta[i, a])
         elif kind == SEND:
-            slot = event.seq % answer_seq.size
-            if answer_seq[slot] >= 0:
-                return ANSWERS_FULL, e
-            answer_seq[slot] = event.seq
+            place = post(event.seq, 0, mail)
+            if place < 0:
+                return place, e
             at = asked[agent]
             answer(agent, event.release, commits[0], at, mean, held, batch, violations)
             row = noise_row[0]
             noise_row[0] += 1
             for a in range(p):
-                answers[slot, a] = snapped(at_owner[agent] * mean[a] + noise[row, a], grid)
-                answers[slot, p + a] = at[a]
+                mail.payloads[place, a] = snapped(at_owner[agent] * mean[a] + noise[row, a], grid)
+                mail.payloads[place, p + a] = at[a]
         elif kind in (DELIVER, DROP):
             if event.cause < 0:
                 continue
             if agent == LEARNER:
-                slot = event.cause % answer_seq.size
-                if answer_seq[slot] == event.cause:
-                    answer_seq[slot] = -1
-                    if kind == DELIVER:
-                        arrived[:] = answers[slot]
-                        arrived_version[0] = event.version
+                place, _ = take(event.cause, mail)
+                if kind == DELIVER and place >= 0:
+                    arrived[:] = mail.payloads[place]
+                    arrived_version[0] = event.version
             else:
                 for s in range(query_seq.size):
                     if query_seq[s] == event.cause:
@@ -131,32 +127,20 @@ def replay(  # type: ignore[no-untyped-def]
     return DONE, events.size
 
 
-@dataclass(frozen=True)
-class GradientRule:
-    """How an owner computes its mean gradient, and what is checked meanwhile.
+@dataclass(frozen=True, kw_only=True)
+class OwnerRule(GradientRule):
+    """The same of an owner, with what its problem allows.
 
     Attributes
     ----------
-    clip : float
-        Norm to which each record's gradient is clipped; infinite for none.
-    order : int
-        Order of that norm, 1 or 2.
-    grid : float or None
-        What noisy gradients are rounded to multiples of.
     how : int
         ``FROM_SUMS`` where that is exact, else ``FROM_RECORDS``.
-    bound : float
-        Claimed bound on the same norm of a record's gradient; infinite for no claim.
     suspects : ndarray of int64
         Rows of the records that can exceed the bound, owner by owner.
     suspect_offsets : ndarray of int64, shape (N + 1,)
     """
 
-    clip: float
-    order: int
-    grid: float | None
     how: int
-    bound: float
     suspects: np.ndarray
     suspect_offsets: np.ndarray
 
@@ -167,7 +151,7 @@ def gradient_rule(
     bound: float = np.inf,
     order: int = 1,
     grid: float | None = None,
-) -> GradientRule:
+) -> OwnerRule:
     """Choose the cheapest exact way to compute gradients.
 
     Sums serve the squared loss when no record can reach the clipping norm on Θ: the cost of a gradient then does
@@ -178,53 +162,35 @@ def gradient_rule(
     ----------
     problem : StarProblem
     clip, bound, order, grid
-        See `GradientRule`.
+        See `p2psim.learning.batches.GradientRule`.
     """
-    nothing = np.zeros(0, np.int64), np.zeros(problem.owners + 1, np.int64)
-    if np.isinf(clip) and np.isinf(bound):
-        largest = 0.0
-        suspects, suspect_offsets = nothing
-    else:
+    # A relative margin for rounding, on the safe side of neither: a bound met exactly is no violation.
+    margin, gradients = bound * (1 + 1e-12), np.zeros(1)
+    if np.isfinite(min(clip, bound)):
         gradients = problem.largest_gradients(order)
-        largest = float(gradients.max())
-        # A relative margin for rounding, on the safe side of neither: a bound met exactly is no violation.
-        suspects = np.flatnonzero(gradients > bound * (1 + 1e-12))
-        suspect_offsets = np.searchsorted(suspects, problem.offsets)
-    sums = problem.loss.is_squared_error and (np.isinf(clip) or largest <= clip)
-    return GradientRule(
-        clip, order, grid, FROM_SUMS if sums else FROM_RECORDS, bound * (1 + 1e-12), suspects, suspect_offsets
+    sums = problem.loss.is_squared_error and gradients.max() <= clip
+    suspects = np.flatnonzero(gradients > margin)
+    return OwnerRule(
+        clip=clip,
+        order=order,
+        grid=grid,
+        bound=margin,
+        how=FROM_SUMS if sums else FROM_RECORDS,
+        suspects=suspects,
+        suspect_offsets=np.searchsorted(suspects, problem.offsets),
     )
 
 
 class StarReplay(LearnerReplay):
-    """One replica of the asynchronous star, fed with chunks of events.
+    """One replica of the asynchronous star, fed with chunks of events; see `LearnerReplay`."""
 
-    Parameters
-    ----------
-    problem : StarProblem
-    method : StarMethod
-    rule : GradientRule
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
-    start : ndarray, shape (p,), optional
-        First model of the learner and of all owners; zero, as in F, when left out.
-    """
+    vectors = 2
 
-    def __init__(
-        self,
-        problem: StarProblem,
-        method: StarMethod,
-        rule: GradientRule,
-        sampling: Sampling | None = None,
-        start: np.ndarray | None = None,
-    ):
+    def _begin(self, method: StarMethod, start: np.ndarray) -> None:
+        problem = self._problem
         owners, p = problem.owners, problem.dimension
-        self._theta = np.zeros((owners + 1, p))
-        if start is not None:
-            self._theta[:] = start
-        super().__init__(problem, rule, sampling)
+        self._theta = np.tile(start, (owners + 1, 1))
         self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
-        self._answers = np.zeros((8, 2 * p)), np.full(8, -1)
         self._queries = _queries(2, owners, p)
         self._arrived, self._arrived_version = np.zeros(2 * p), np.zeros(1, np.int64)
         weighting = method.weighting or Weighting.equal(owners)
@@ -240,37 +206,24 @@ class StarReplay(LearnerReplay):
         self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
     ) -> tuple[int, int]:
         return replay(
-            events, start, self._theta, self._asked, self._asked_version, self._answers, self._queries,
+            events, start, self._theta, self._asked, self._asked_version, self._mail, self._queries,
             self._arrived, self._arrived_version, self._commits, self._counts,
             self._held, self._batch, self._grid, self.violations, noise, noise_row,
             self._method, self._weights, keep,
         )  # fmt: skip
 
     def _make_room(self, status: int) -> None:
-        if status == ANSWERS_FULL:
-            answers, seq = self._answers
-            size, live = 2 * seq.size, seq >= 0
-            self._answers = np.zeros((size, answers.shape[1])), np.full(size, -1)
-            for new, old in zip(self._answers, (answers, seq), strict=True):
-                new[seq[live] % size] = old[live]
-        else:
-            before, self._queries = self._queries, _queries(2 * self._queries[1].size, *self._asked.shape)
-            for new, old in zip(self._queries, before, strict=True):
-                new[: len(old)] = old
+        if status != QUERIES_FULL:
+            super()._make_room(status)
+            return
+        before, self._queries = self._queries, _queries(2 * self._queries[1].size, *self._asked.shape)
+        for new, old in zip(self._queries, before, strict=True):
+            new[: len(old)] = old
 
     @property
     def model(self) -> np.ndarray:
         """See `LearnerReplay.model`."""
         return self._theta[-1]
-
-    def answers(self, seqs: np.ndarray) -> np.ndarray:
-        """See `LearnerReplay.answers`."""
-        answers, seq = self._answers
-        places = seqs % seq.size
-        ended = seq[places] != seqs
-        if ended.any():
-            raise KeyError(f"no answer sent as event {seqs[ended][0]} is on its way")
-        return answers[places, : self._problem.dimension].copy()
 
 
 def _queries(size: int, owners: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

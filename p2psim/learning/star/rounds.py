@@ -16,12 +16,10 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, SEND
-from p2psim.learning.batches import Sampling
-from p2psim.learning.in_flight import DONE, InFlight, post, take
+from p2psim.learning.in_flight import DONE, post, take
 from p2psim.learning.owner_kernel import answer, project, snapped
 from p2psim.learning.star.algorithms import RoundMethod
-from p2psim.learning.star.problem import Keep, LearnerReplay, StarProblem, keep_model
-from p2psim.learning.star.replay import GradientRule
+from p2psim.learning.star.models import Keep, LearnerReplay, keep_model
 
 
 @njit()
@@ -78,36 +76,17 @@ def replay(  # type: ignore[no-untyped-def]
 
 
 class RoundsReplay(LearnerReplay):
-    """One replica of synchronous rounds, fed with chunks of events.
-
-    Parameters
-    ----------
-    problem : StarProblem
-    method : RoundMethod
-    rule : GradientRule
-    sampling : Sampling, optional
-        How the records of each release are drawn; all take part when left out.
-    start : ndarray, shape (p,), optional
-        First model; zero, as in W, when left out.
-    """
+    """One replica of synchronous rounds, fed with chunks of events; see `LearnerReplay`."""
 
     step_name = "round"
 
-    def __init__(
-        self,
-        problem: StarProblem,
-        method: RoundMethod,
-        rule: GradientRule,
-        sampling: Sampling | None = None,
-        start: np.ndarray | None = None,
-    ):
+    def _begin(self, method: RoundMethod, start: np.ndarray) -> None:
+        problem = self._problem
         owners, p = problem.owners, problem.dimension
         self._models = np.zeros((method.steps.size + 2, p))
-        if start is not None:
-            self._models[[0, -1]] = start
-        super().__init__(problem, rule, sampling)
+        self._models[[0, -1]] = start
         self._arrived, self._has = np.zeros((owners, p)), np.zeros(owners, np.bool_)
-        self._mail, self._averages = InFlight.of(p), method.averages
+        self._averages = method.averages
         theta_max = problem.theta_max if method.projects else np.inf
         self._method = (
             method.steps, problem.shares, problem.l2, theta_max,
@@ -127,14 +106,7 @@ class RoundsReplay(LearnerReplay):
             self._method, self._weights, keep,
         )  # fmt: skip
 
-    def _make_room(self, status: int) -> None:
-        self._mail = self._mail.with_room(status)
-
     @property
     def model(self) -> np.ndarray:
         """See `LearnerReplay.model`."""
         return self._models[-1 if self._averages else self._commits[0]]
-
-    def answers(self, seqs: np.ndarray) -> np.ndarray:
-        """See `LearnerReplay.answers`."""
-        return self._mail.payloads_of(seqs)

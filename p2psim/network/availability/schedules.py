@@ -81,6 +81,8 @@ class ScriptedInterval(Options):
 class Scripted(Availability, OneOf):
     """Agents are there, or away, in the spans of a table; agents that it does not name are there all the time.
 
+    Spans of an agent may come in any order and may touch, but not overlap.
+
     Choices
     -------
     spans_are: present
@@ -115,18 +117,22 @@ class Scripted(Availability, OneOf):
         agent_of = AgentNames(members.labels).resolve(
             (span.agent for span in spans), key, {span.agent: span.place for span in reversed(spans)}
         )
-        found: dict[int, list[tuple[float, float]]] = {}
+        found: dict[int, list[tuple[float, float, str]]] = {}
         for place, name, begin, end in spans:
             if not begin < end:
                 raise MeaningError(
                     key, f"{place}: a span must end after it begins, got {begin:.17g} to {end:.17g}"
                 )
-            found.setdefault(agent_of[name], []).append((begin, end))
+            found.setdefault(agent_of[name], []).append((begin, end, place))
         for agent, rows in found.items():
             rows.sort()
-            if any(second[0] < first[1] for first, second in itertools.pairwise(rows)):
-                raise MeaningError(key, f"spans of agent {members.labels[agent]} overlap")
-        return found
+            for (_, until, first), (begin, _, second) in itertools.pairwise(rows):
+                if begin < until:
+                    label = members.labels[agent]
+                    raise MeaningError(
+                        key, f"{second}: this span of agent {label} and that at {first} overlap"
+                    )
+        return {agent: [(begin, end) for begin, end, _ in rows] for agent, rows in found.items()}
 
     def _refuse_zeros(self, labels: Sequence[str], key: str) -> None:
         """Refuse a number that may have been a label such as 007, which reads as 7 without quotes."""

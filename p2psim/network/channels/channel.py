@@ -125,6 +125,15 @@ class Channel(Options):
             return Resending(again.limit, again.acknowledge > 0)
         return Resending(fresh=again.limit) if isinstance(again, ResendFresh) else Resending()
 
+    @property
+    def ends(self) -> Literal["at once", "arrival", "airtime"] | None:
+        """When messages end, as the verifier of events has it; None where some arrive after their airtime."""
+        is_on_air = self.airtime > 0 or self.bandwidth is not None
+        if self.collision == "none" or not is_on_air:
+            takes_time = self.latency != 0 or is_on_air or self.effects
+            return "arrival" if takes_time else "at once"
+        return "airtime" if self.latency == 0 and not self.effects else None
+
     def loses_all(self, links: Graph) -> bool:
         """Whether nothing can ever arrive."""
         return loses_all(self.loss, links)

@@ -70,7 +70,7 @@ def hand_over(m, radio, place):  # type: ignore[no-untyped-def]
     e = messages(m)[place]
     if radio is not None:
         s = m.state
-        if (s.question if e.version == NONE else s.loaded) != 0.0:
+        if s.longest != 0.0 and (s.question if e.version == NONE else s.loaded) != 0.0:
             offer(m, place)
             return
     if e.receiver == NEIGHBOURS:

@@ -143,7 +143,7 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
             end(m, acknowledged, place)
         elif radio is not None:
             end_airtime(m, place)
-    elif kind == st.RESENDING and acknowledged is not None:
+    elif kind == st.RESENDING and acknowledged is not None and m.state.again != 0:
         send_again(m, place)
     elif kind == st.SLOT or kind == st.SENSING:
         if radio is not None:

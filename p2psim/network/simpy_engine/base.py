@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from p2psim.network.order import OTHER
@@ -35,23 +35,6 @@ class Message:
     lost: Ended
 
 
-class Reception:
-    """A transmission as it is received at one place.
-
-    Attributes
-    ----------
-    sender : int
-    end : float
-    before, others : set of int
-        Other senders that were on the air when it began, and in all.
-    """
-
-    __slots__ = ("before", "end", "others", "sender")
-
-    def __init__(self, sender: int, end: float, before: set[int]):
-        self.sender, self.end, self.before, self.others = sender, end, before, set(before)
-
-
 @dataclass(slots=True)
 class Transmission:
     """A message that is sent, or sent again, to some of its receivers.
@@ -67,14 +50,8 @@ class Transmission:
         that they move no other draw.
     arrived : bool
         Whether the receiver has it already: then only the acknowledgement was lost.
-    slot : int
-        The one in which it is sent, where there are slots.
-    begun, span : float, (float, float)
-        When it began; from when to when it is on the air, in slots where there are slots.
-    paths : list of (float, bool)
-        For each receiver: latency, and whether it is lost on its way; drawn when a shared medium takes it over.
-    receptions : mapping
-        How each place receives it, on a shared medium.
+    paths : sequence of (float, bool)
+        On a shared medium, for each receiver: latency, and whether it is lost on its way.
     """
 
     message: Message
@@ -82,11 +59,7 @@ class Transmission:
     length: float
     again: int = 0
     arrived: bool = False
-    slot: int = 0
-    begun: float = 0.0
-    span: tuple[float, float] = (0.0, 0.0)
-    paths: list[tuple[float, bool]] = field(default_factory=list)
-    receptions: dict[int, Reception] = field(default_factory=dict)
+    paths: Sequence[tuple[float, bool]] = ()
 
     @property
     def lane(self) -> int:

@@ -38,10 +38,10 @@ class RunningChannel:
         self._run = run
         self._airtime = airtime_of(options.airtime, options.bandwidth, vectors)
         self._latency, self._is_lost = open_latency(options.latency, run), open_loss(options.loss, run)
-        self._effects = ActiveEffects(run, options.effects or [])
+        self._effects = ActiveEffects(run, options.effects) if options.effects else None
         self._medium: SharedMedium | None = None
         if options.collision != "none" and self._airtime.loaded > 0:
-            self._medium = SharedMedium(run, options, self._airtime.loaded, self._effects, self.pass_on)
+            self._medium = SharedMedium(run, options, self._airtime.loaded, self.affect, self.pass_on)
         again = options.retransmit if isinstance(options.retransmit, ResendSame) else None
         self._is_persistent = again is not None
         self._limit = again.limit if again is not None else 0
@@ -79,9 +79,17 @@ class RunningChannel:
     def _way(self, sent: Transmission, receiver: int) -> tuple[Sequence[float], int]:
         """How long a transmission that begins now takes to a receiver, part by part, and how it ends there."""
         now, (latency, is_lost) = self._run.env.now, self._path(sent, receiver)
-        delivery = Delivery(sent.message.sender, receiver, now, now + sent.length + latency)
-        late, is_lost = self._effects.on(delivery, sent.lane, is_lost)
+        late, is_lost = self.affect(sent, receiver, now, now + sent.length + latency, is_lost)
         return (sent.length, latency, *late), LOSS if is_lost else OK
+
+    def affect(
+        self, sent: Transmission, receiver: int, begin: float, end: float, is_lost: bool
+    ) -> tuple[Sequence[float], bool]:
+        """Times by which effects make a delivery late, and whether it is lost."""
+        if self._effects is None:
+            return (), is_lost
+        delivery = Delivery(sent.message.sender, receiver, begin, end)
+        return self._effects.on(delivery, sent.lane, is_lost)
 
     def pass_on(self, sent: Transmission, receiver: int, times: Sequence[float], outcome: int) -> None:
         """Let a transmission travel to a receiver for some times, and end there."""

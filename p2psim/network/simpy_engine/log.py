@@ -10,6 +10,7 @@ import numpy as np
 from p2psim.core.events import EVENT, EVENT_STRUCT
 
 _PACK = struct.Struct(EVENT_STRUCT).pack_into
+_SIZE = EVENT.itemsize
 
 
 class EventLog:
@@ -30,7 +31,7 @@ class EventLog:
 
     def __init__(self, chunk: int):
         self._chunk = chunk
-        self._buffer = np.zeros(chunk, EVENT)
+        self._bytes = bytearray(chunk * _SIZE)
         self._size = 0
         self.seq = 0
         self.full: list[np.ndarray] = []
@@ -51,25 +52,12 @@ class EventLog:
     ) -> int:
         """Append one event and return its sequence number."""
         seq = self.seq
-        offset = self._size * EVENT.itemsize
-        _PACK(
-            self._buffer.data.cast("B"),
-            offset,
-            seq,
-            time,
-            version,
-            cause,
-            agent,
-            peer,
-            release,
-            kind,
-            outcome,
-        )
+        offset = self._size * _SIZE
+        _PACK(self._bytes, offset, seq, time, version, cause, agent, peer, release, kind, outcome)
         self.seq = seq + 1
         self._size += 1
         if self._size == self._chunk:
-            self.full.append(self._buffer)
-            self._buffer, self._size = np.zeros(self._chunk, EVENT), 0
+            self.full.append(self.rest())
         return seq
 
     def take(self) -> Iterator[np.ndarray]:
@@ -79,6 +67,6 @@ class EventLog:
 
     def rest(self) -> np.ndarray:
         """Remove and return what does not fill a chunk, possibly nothing."""
-        events = self._buffer[: self._size]
-        self._buffer, self._size = np.zeros(self._chunk, EVENT), 0
+        events = np.frombuffer(self._bytes, EVENT, self._size)
+        self._bytes, self._size = bytearray(self._chunk * _SIZE), 0
         return events

@@ -8,28 +8,134 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import simpy
 
 from p2psim.core.distributions import Distribution
-from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, OFFLINE, OK
+from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LEARNER, LOSS, OFFLINE, OK
 from p2psim.core.times import ROUNDING
 from p2psim.network.channels.channel import BACKOFF_AIRTIMES
 from p2psim.network.channels.draws import Draws
-from p2psim.network.channels.effects import ActiveEffects, Delivery
 from p2psim.network.order import AIRTIME, CHANNEL, REGULAR, SENSING, SLOT
 from p2psim.network.simpy_engine.base import Run, Transmission
-from p2psim.network.simpy_engine.interference import Interference
 from p2psim.network.simpy_engine.turns import begin, exactly
 from p2psim.network.spec import Steps
 
 if TYPE_CHECKING:
     from p2psim.network.channels.channel import Channel
 
+#: Transmission, receiver, when it began and when it arrives, whether it is lost: times by which it is late, and whether
+#: it is lost then.
+Affect = Callable[[Transmission, int, float, float, bool], tuple[Sequence[float], bool]]
+
 #: Lets a transmission travel to a receiver for some times, and end there with an outcome.
 PassOn = Callable[[Transmission, int, Sequence[float], int], None]
+
+
+class Reception:
+    """A transmission as it is received at one place.
+
+    Attributes
+    ----------
+    sender : int
+    start, end : float
+    before, others : set of int
+        Other senders that were on the air when it began, and in all.
+    """
+
+    __slots__ = ("before", "end", "others", "sender", "start")
+
+    def __init__(self, sender: int, start: float, end: float, before: set[int]):
+        self.sender, self.start, self.end = sender, start, end
+        self.before, self.others = before, set(before)
+
+
+class Place:
+    """What is on the air at one place; transmissions of one sender do not disturb one another."""
+
+    def __init__(self) -> None:
+        self._on_air: list[Reception] = []
+
+    def begin(self, sender: int, start: float, end: float) -> Reception:
+        """Put a transmission on the air in [start, end); starts must not go back."""
+        self._on_air = [other for other in self._on_air if other.end > start]
+        rivals = [other for other in self._on_air if other.sender != sender]
+        for rival in rivals:
+            rival.others.add(sender)
+        reception = Reception(sender, start, end, {rival.sender for rival in rivals})
+        self._on_air.append(reception)
+        return reception
+
+    def is_busy(self, listener: int, now: float) -> bool:
+        """Whether someone else than the listener is on the air."""
+        return any(other.end > now and other.sender != listener for other in self._on_air)
+
+
+class Interference:
+    """All transmissions of a run.
+
+    A transmission is heard in full at a receiver unless
+
+    - another one that is in earshot of the receiver overlaps it; the sender's own do not count, and the receiver's own
+      only with ``half_duplex``;
+    - and it is not captured: one that began while nobody else was on the air there survives later ones, all together,
+      with the probability ``capture``. Who is sending itself captures nothing.
+
+    Parameters
+    ----------
+    run : Run
+    options : Channel
+    longest : float
+        Length of the longest transmission, in the unit of the spans that it compares.
+    """
+
+    def __init__(self, run: Run, options: Channel, longest: float):
+        links = run.links
+        self._links, self._longest = links, longest
+        shared = links.star if options.shared is None else options.shared
+        self._everywhere = Place() if shared else None
+        self._places = (
+            {} if shared else {place: Place() for place in range(-1 if links.star else 0, links.agents)}
+        )
+        self._half_duplex = options.half_duplex
+        # What each has sent itself, as long as something that it overlaps can be on the air.
+        self._own: dict[int, list[tuple[float, float]]] = {}
+        self._capture, self._luck = options.capture, Draws(run, "capture")
+
+    def begin(
+        self, sender: int, receivers: Sequence[int], start: float, end: float
+    ) -> Mapping[int, Reception]:
+        """Put a transmission on the air in [start, end), now; returns how each receiver gets it."""
+        if self._half_duplex:
+            recent = [span for span in self._own.get(sender, ()) if span[1] > start - self._longest]
+            self._own[sender] = [*recent, (start, end)]
+        if self._everywhere is not None:
+            return dict.fromkeys(receivers, self._everywhere.begin(sender, start, end))
+        return {place: self._places[place].begin(sender, start, end) for place in self._earshot(sender)}
+
+    def _earshot(self, sender: int) -> list[int]:
+        """Places where a sender is heard."""
+        return list(range(self._links.agents)) if sender == LEARNER else self._links.of(sender).tolist()
+
+    def is_busy(self, listener: int, now: float) -> bool:
+        """Whether a sender hears another one at its own place."""
+        place = self._everywhere if self._everywhere is not None else self._places[listener]
+        return place.is_busy(listener, now)
+
+    def hears(self, receiver: int, reception: Reception) -> bool:
+        """Whether a receiver has heard a transmission, which ends now; to be asked once."""
+        if self._half_duplex and self._was_sending(receiver, reception.start, reception.end):
+            return False
+        if not reception.others - {receiver}:
+            return True
+        if not self._capture or reception.before - {receiver}:
+            return False
+        return next(self._luck.of(reception.sender)) < self._capture
+
+    def _was_sending(self, agent: int, start: float, end: float) -> bool:
+        return any(begun < end and over > start for begun, over in self._own.get(agent, ()))
 
 
 class SharedMedium:
@@ -41,17 +147,17 @@ class SharedMedium:
     options : Channel
     longest : float
         Airtime of the longest transmission, and length of a slot.
-    effects : ActiveEffects
-    pass_on : callable
-        Takes over at the end of the airtime.
+    affect, pass_on : callable
+        What effects do to a delivery, and what takes over at the end of the airtime: methods of `RunningChannel`.
     """
 
-    def __init__(self, run: Run, options: Channel, longest: float, effects: ActiveEffects, pass_on: PassOn):
+    def __init__(self, run: Run, options: Channel, longest: float, affect: Affect, pass_on: PassOn):
         self._run, self._env, self._slot = run, run.env, longest
-        self._effects, self._pass_on = effects, pass_on
+        self._affect, self._pass_on = affect, pass_on
         self._collision, self._while_sending = options.collision, options.while_sending
         # Slotted transmissions are compared in slots, so that neighbouring ones touch without rounding.
-        self._interference = Interference(run, options, 1.0 if options.collision == "slotted" else longest)
+        self._is_slotted = options.collision == "slotted"
+        self._interference = Interference(run, options, 1.0 if self._is_slotted else longest)
         self._attempts = options.attempts
         backoff = options.backoff or Distribution(exponential=BACKOFF_AIRTIMES * longest)
         self._backoffs = Draws(run, "backoff", backoff)
@@ -80,18 +186,18 @@ class SharedMedium:
 
     def _transmit(self, sent: Transmission) -> Steps:
         """A transmission: it waits for the medium, is on the air, and is heard at each receiver or not."""
-        run, message = self._run, sent.message
-        may_begin = yield from self._access(sent)
-        if not may_begin or not run.present[message.sender]:
+        run, sender, first = self._run, sent.message.sender, sent.receivers[0]
+        may_begin = yield from self._wait_for_access(sent)
+        if not may_begin or not run.present[sender]:
             self._give_up(sent, OFFLINE if may_begin else GAVE_UP)
             return
-        sent.begun = self._env.now
-        yield from self._air(sent)
-        yield from run.turns.take(CHANNEL, message.sender, message.seq, AIRTIME, sent.receivers[0])
+        begun, (start, end) = self._env.now, self._span(sent.length)
+        receptions = self._interference.begin(sender, sent.receivers, start, end)
+        yield from exactly(self._env, end * self._slot if self._is_slotted else end)
+        yield from run.turns.take(CHANNEL, sender, sent.message.seq, AIRTIME, first)
         for receiver, (latency, is_lost) in zip(sent.receivers, sent.paths, strict=True):
-            delivery = Delivery(message.sender, receiver, sent.begun, self._env.now + latency)
-            late, is_lost = self._effects.on(delivery, sent.lane, is_lost)
-            if self._interference.hears(sent, receiver):
+            late, is_lost = self._affect(sent, receiver, begun, self._env.now + latency, is_lost)
+            if self._interference.hears(receiver, receptions[receiver]):
                 self._pass_on(sent, receiver, (latency, *late), LOSS if is_lost else OK)
             else:
                 self._pass_on(sent, receiver, (), COLLISION)
@@ -100,35 +206,33 @@ class SharedMedium:
         for receiver in sent.receivers:
             self._pass_on(sent, receiver, (), outcome)
 
-    def _access(self, sent: Transmission) -> Generator[simpy.Event, Any, bool]:
+    def _wait_for_access(self, sent: Transmission) -> Generator[simpy.Event, Any, bool]:
         """Wait until a transmission may begin; whether it may at all."""
-        message, now = sent.message, self._env.now
-        place = message.sender, message.seq
-        if self._collision == "slotted":
+        env, sender, key = self._env, sent.message.sender, (sent.message.sender, sent.message.seq)
+        if self._is_slotted:
             # Slotted ALOHA (Roberts 1975): transmissions begin at whole multiples of the slot.
-            sent.slot = math.ceil(now / self._slot * (1 - ROUNDING))
-            if sent.slot * self._slot > now:
-                yield from exactly(self._env, sent.slot * self._slot)
-                yield from self._run.turns.take(REGULAR, *place, SLOT, sent.receivers[0])
+            begins = self._next_slot() * self._slot
+            if begins > env.now:
+                yield from exactly(env, begins)
+                yield from self._run.turns.take(REGULAR, *key, SLOT, sent.receivers[0])
         elif self._collision == "carrier-sense":
             # Non-persistent (Kleinrock, Tobagi 1975): who hears another waits a random time, and tries again.
             tries = 0
-            while self._interference.is_busy(message.sender, self._env.now):
+            while self._interference.is_busy(sender, env.now):
                 tries += 1
                 if tries == self._attempts:
                     return False
-                backoff = next(self._backoffs.of(message.sender))
-                if self._env.now + backoff > self._env.now:
-                    yield from self._run.wait(backoff, *place, SENSING, sent.receivers[0])
+                backoff = next(self._backoffs.of(sender))
+                if env.now + backoff > env.now:
+                    yield from self._run.wait(backoff, *key, SENSING, sent.receivers[0])
         return True
 
-    def _air(self, sent: Transmission) -> Steps:
-        """The time that a transmission is on the air."""
-        now, length = self._env.now, sent.length
-        if self._collision == "slotted":
-            end = sent.slot + length / self._slot
-            self._interference.begin(sent, float(sent.slot), end)
-            yield from exactly(self._env, end * self._slot)
-        else:
-            self._interference.begin(sent, now, now + length)
-            yield self._env.timeout(length)
+    def _next_slot(self) -> int:
+        """Number of the slot that begins now or next."""
+        return math.ceil(self._env.now / self._slot * (1 - ROUNDING))
+
+    def _span(self, length: float) -> tuple[float, float]:
+        """From when to when a transmission is on the air that begins now, in slots where there are slots."""
+        if self._is_slotted:
+            return float(self._next_slot()), self._next_slot() + length / self._slot
+        return self._env.now, self._env.now + length

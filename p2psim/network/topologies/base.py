@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field
@@ -35,6 +35,8 @@ class Topology(Options):
         Whether it draws random numbers.
     is_star : bool
         Whether it has a place for a central learner.
+    is_file : bool
+        Whether a file holds the graph: it is then read when a scenario is checked.
     size_key : str
         The key that says how many agents there are.
     """
@@ -46,6 +48,7 @@ class Topology(Options):
 
     is_random: ClassVar[bool] = False
     is_star: ClassVar[bool] = False
+    is_file: ClassVar[bool] = False
     size_key: ClassVar[str] = "network.topology.agents"
 
     @abstractmethod
@@ -89,6 +92,10 @@ class Topology(Options):
     def size_and_names(self) -> tuple[int | None, tuple[str, ...] | None]:
         """How many agents the topology asks for and their names, as far as it says either."""
         return self.size, None
+
+    def by_order(self) -> Self:
+        """The same with agents numbered as the nodes occur, where nodes have names; otherwise itself."""
+        return self
 
     def check_owners(self, labels: Sequence[str]) -> None:
         """Raise if the data has another number of owners, of these names, than the topology asks for.
@@ -205,12 +212,9 @@ def settle(
 class SizedTopology(Topology):
     """Base of graphs of a number of agents that a key, a caller and the data agree on."""
 
+    #: Fewest and most agents of such a graph.
+    least: ClassVar[int] = 2
     most: ClassVar[int | None] = None
-
-    @property
-    def least(self) -> int:
-        """Fewest agents of such a graph."""
-        return 2
 
     def links(
         self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import (
@@ -126,6 +126,10 @@ class ExplicitTopology(Topology):
             return found.agents, tuple(found.names[0])
         return found.agents, None
 
+    def by_order(self) -> Self:
+        """The same with agents numbered as the nodes occur."""
+        return self.model_copy(update={"nodes": "order"})
+
     def check_owners(self, labels: Sequence[str]) -> None:
         """Raise if there are more nodes than owners, or fewer, and say which names one side alone has.
 
@@ -161,6 +165,7 @@ class FromFile(ExplicitTopology):
         agents are numbered as nodes first occur
     """
 
+    is_file: ClassVar[bool] = True
     kind: Literal["file"] = "file"
     path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
     sha256: Seal = ""
@@ -224,7 +229,7 @@ _READERS: dict[str, tuple[str, Callable[[Path], FileGraph | Graph]]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class HashedGraph:
     """A copy of a NetworkX graph, compared and written down by a digest of its nodes and links.
 
@@ -236,9 +241,9 @@ class HashedGraph:
         What tables call it: the graph's own name if it has one.
     """
 
-    contents: FileGraph
+    contents: FileGraph = field(compare=False)
     digest: str
-    title: str
+    title: str = field(compare=False)
 
     @classmethod
     def of(cls, graph: nx.Graph[Any]) -> HashedGraph:
@@ -261,12 +266,6 @@ class HashedGraph:
         digest = hashlib.sha256(repr((graph.is_directed(), names, links)).encode()).hexdigest()
         title = str(graph.name or f"{len(names)} nodes and {len(links)} links, {digest[:8]}")
         return cls(FileGraph(graph.copy(), (names,), FromGraph.key), digest, title)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HashedGraph) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
     def __str__(self) -> str:
         return self.title

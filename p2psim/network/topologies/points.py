@@ -1,5 +1,6 @@
 """Graphs that link similar agents: nearest neighbours by profile, and similarity weights between all pairs."""
 
+from bisect import bisect_left
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -237,11 +238,11 @@ def drop_smallest(
             "network.topology.keep_connected",
             f"λ₂ is {full:.3g} with all weights, which is not above {above:g}; a larger gamma would help",
         )
-    keeps, fails = 0, weights.size  # so many dropped: λ₂ is above; is not (nothing left)
-    while fails - keeps > 1:
-        middle = (keeps + fails) // 2
-        if weights.size - middle >= agents - 1 and lambda2(middle) > above:
-            keeps = middle
-        else:
-            fails = middle
-    return a[keeps:], b[keeps:], weights[keeps:]
+
+    def falls(dropped: int) -> bool:
+        return weights.size - dropped < agents - 1 or not lambda2(dropped) > above
+
+    first = bisect_left(
+        range(1, weights.size), True, key=falls
+    )  # so many dropped: λ₂ is above it for the last time
+    return a[first:], b[first:], weights[first:]

@@ -68,7 +68,7 @@ class ScaleFree(SizedTopology):
         return 2.0 * agents * self.attach
 
     @property
-    def least(self) -> int:
+    def least(self) -> int:  # type: ignore[override]
         """Fewest agents: those of the star that it begins with."""
         return self.attach + 1
 
@@ -117,14 +117,11 @@ class SmallWorld(RedrawnTopology):
     seed: Seed = None
     allow_disconnected: AllowDisconnected = False
 
+    least: ClassVar[int] = 3
+
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
         return float(agents) * self.neighbours
-
-    @property
-    def least(self) -> int:
-        """Fewest agents of a ring."""
-        return 3
 
     def advice(self, agents: int) -> str:
         """What would help."""

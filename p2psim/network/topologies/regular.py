@@ -35,10 +35,7 @@ class Ring(SizedTopology):
     kind: Literal["ring"] = "ring"
     agents: Agents = None
 
-    @property
-    def least(self) -> int:
-        """Fewest agents of a ring."""
-        return 3
+    least: ClassVar[int] = 3
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
         """Links of the ring."""

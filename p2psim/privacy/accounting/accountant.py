@@ -114,9 +114,8 @@ class Accountant(ABC):
             return np.zeros(charges.agents)
 
         def capped(sane: Charges) -> np.ndarray:
-            return np.where(
-                basic_sums(sane) <= epsilon, 0.0, np.clip(self.delta_bound(sane, epsilon), 0.0, 1.0)
-            )
+            bound = np.clip(self.delta_bound(sane, epsilon), 0.0, 1.0)
+            return np.where(basic_sums(sane) <= epsilon, 0.0, bound)
 
         return self._guarded(charges, capped, 1.0)
 
@@ -126,10 +125,8 @@ class Accountant(ABC):
         for noise in charges.used:
             if not self.supports(noise):
                 raise ValueError(f"{self.name} cannot account for {noise.name} releases")
-        infinite = np.isinf(few.loss)
         finite = np.ones(few.agents, bool)
-        if infinite.any():
-            finite[few.owners[infinite]] = False
+        finite[few.owners[np.isinf(few.loss)]] = False
         measured = np.full(few.agents, lost)
         if finite.any():
             sane = few if finite.all() else few.pick(finite)

@@ -6,30 +6,20 @@ only when they are named: what ``best`` returns must not depend on which modules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated
 
 import numpy as np
 
 from p2psim.core.registry import NameOf, parts, register_all
-from p2psim.privacy.accounting import pld
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.classical import KOV, RDP, ZCDP, Advanced, Basic
-from p2psim.privacy.accounting.gaussian import ExactGaussian
+from p2psim.privacy.accounting.classical import KOV, RDP, ZCDP, Advanced, Basic, ExactGaussian
 from p2psim.privacy.accounting.noises import Noise
+from p2psim.privacy.accounting.pld import PLD
 
 #: Those of which ``best`` is the least.
-ALL: tuple[Accountant, ...] = (
-    Basic(),
-    Advanced(),
-    KOV(),
-    RDP(),
-    ZCDP(),
-    ExactGaussian(),
-    pld.PLD(pld.DEFAULT),
-)
+ALL: tuple[Accountant, ...] = (Basic(), Advanced(), KOV(), RDP(), ZCDP(), ExactGaussian(), PLD())
 
 
 class Best(Accountant):
@@ -67,25 +57,8 @@ def _least(charges: Charges, measure: Callable[[Accountant, Charges], np.ndarray
 register_all([*ALL, Best()])
 
 
-class _Registered(Mapping[str, Accountant]):
-    """Accountants that are registered, by name."""
-
-    def __getitem__(self, name: str) -> Accountant:
-        return _instance(parts("accountant")[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(parts("accountant"))
-
-    def __len__(self) -> int:
-        return len(parts("accountant"))
-
-
-@cache
-def _instance(part: Any) -> Accountant:
-    return part() if isinstance(part, type) else part
-
-
-ACCOUNTANTS: Mapping[str, Accountant] = _Registered()
+#: Accountants that are registered, by name.
+ACCOUNTANTS: Mapping[str, Accountant] = parts("accountant")
 
 
 def trade_off(accountant: Accountant, charges: Charges, epsilons: np.ndarray) -> np.ndarray:

@@ -141,9 +141,8 @@ def most_releases(
     end = listed.size if listed.ndim else MOST
 
     def within(count: int) -> bool:
-        charges = (
-            Charges.of(noise, listed[:count]) if listed.ndim else Charges.of(noise, listed, float(count))
-        )
+        prefix, repeated = (listed[:count], None) if listed.ndim else (listed, float(count))
+        charges = Charges.of(noise, prefix, repeated)
         return bool(accountant.epsilon(before.plus(charges) if before else charges, delta)[0] <= epsilon)
 
     # Double, then halve.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from p2psim.privacy.accounting.noises import Noise
 
@@ -53,12 +54,7 @@ class Charges:
             raise ValueError("kinds, losses, counts and offsets do not fit")
 
     @classmethod
-    def of(
-        cls,
-        noise: Noise,
-        losses: float | Sequence[float] | np.ndarray,
-        counts: float | Sequence[float] | np.ndarray | None = None,
-    ) -> Charges:
+    def of(cls, noise: Noise, losses: ArrayLike, counts: ArrayLike | None = None) -> Charges:
         """Charges of one agent whose releases have the same noise, each made once or ``counts`` times."""
         loss = np.atleast_1d(np.asarray(losses, dtype=float))
         count = None if counts is None else np.atleast_1d(np.asarray(counts, dtype=float))
@@ -89,9 +85,7 @@ class Charges:
     @cached_property
     def made(self) -> np.ndarray:
         """How many releases those of each agent stand for in all, shape (N,), as int64."""
-        if self.count is None:
-            return np.diff(self.offsets)
-        return np.bincount(self.owners, self.count, minlength=self.agents).astype(np.int64)
+        return np.bincount(self.owners, self.counts, minlength=self.agents).astype(np.int64)
 
     @property
     def used(self) -> tuple[Noise, ...]:
@@ -120,9 +114,7 @@ class Charges:
         total = np.zeros((*values.shape[:-1], self.agents))
         some = self.offsets[1:] > self.offsets[:-1]
         if some.any():
-            wide = values.astype(np.longdouble)
-            if self.count is not None:
-                wide = wide * self.count
+            wide = values.astype(np.longdouble) * self.counts
             with np.errstate(over="ignore"):
                 total[..., some] = np.add.reduceat(wide, self.offsets[:-1][some], axis=-1)
         return total
@@ -131,14 +123,15 @@ class Charges:
         """Those of some agents, given by a mask or by rising numbers."""
         wanted = np.zeros(self.agents, bool)
         wanted[agents] = True
-        rows = wanted[self.owners]
-        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[wanted])])
-        return Charges(self.noises, self.kind[rows], self.loss[rows], offsets, self.counts[rows])
+        return self._rows(wanted[self.owners], np.diff(self.offsets)[wanted])
 
     def prefixes(self, lengths: Sequence[int]) -> Charges:
         """Charges of an agent for each length, which made only so many of the releases of this only agent."""
-        rows = np.concatenate([np.arange(length) for length in lengths])
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return self._rows(np.concatenate([np.arange(length) for length in lengths]), lengths)
+
+    def _rows(self, rows: np.ndarray, sizes: ArrayLike) -> Charges:
+        """Some releases, by a mask or by their places, of agents that made so many."""
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
         return Charges(self.noises, self.kind[rows], self.loss[rows], offsets, self.counts[rows])
 
     def plus(self, more: Charges) -> Charges:
@@ -162,30 +155,23 @@ class Charges:
             owner, kind, loss, count = owner[some], kind[some], loss[some], count[some]
         # Where each agent has one at most, there is nothing to put together.
         if not (owner[1:] > owner[:-1]).all():
-            if not _in_order(owner, kind, loss):
+            same = owner[1:] == owner[:-1]
+            later = (kind[1:] > kind[:-1]) | ((kind[1:] == kind[:-1]) & (loss[1:] >= loss[:-1]))
+            # Equal releases mostly come one after the other: a sort takes much longer than this look.
+            if (same & ~later).any():
                 order = np.lexsort((loss, kind, owner))
                 owner, kind, loss, count = owner[order], kind[order], loss[order], count[order]
-            fresh = np.ones(owner.size, bool)
-            fresh[1:] = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1]) | (loss[1:] != loss[:-1])
-            first = np.flatnonzero(fresh)
+            fresh = (owner[1:] != owner[:-1]) | (kind[1:] != kind[:-1]) | (loss[1:] != loss[:-1])
+            first = np.flatnonzero(np.append(True, fresh))
             count = np.add.reduceat(count, first)
             owner, kind, loss = owner[first], kind[first], loss[first]
         offsets = np.searchsorted(owner, np.arange(self.agents + 1))
-        known: dict[tuple[bytes, bytes, bytes], int] = {}
+        known: dict[tuple[bytes, ...], int] = {}
         places = np.empty(self.agents, np.int64)
-        kept: list[int] = []
         for agent in range(self.agents):
-            own = slice(offsets[agent], offsets[agent + 1])
-            key = kind[own].tobytes(), loss[own].tobytes(), count[own].tobytes()
+            rows = slice(offsets[agent], offsets[agent + 1])
+            key = kind[rows].tobytes(), loss[rows].tobytes(), count[rows].tobytes()
             places[agent] = known.setdefault(key, len(known))
-            if len(known) > len(kept):
-                kept.append(agent)
         every = Charges(self.noises, kind, loss, offsets, count)
-        return every if len(kept) == self.agents else every.pick(np.array(kept, np.int64)), places
-
-
-def _in_order(owner: np.ndarray, kind: np.ndarray, loss: np.ndarray) -> bool:
-    """Whether releases stand by owner, then kind, then loss, as those of equal losses do: a sort takes much longer."""
-    same = owner[1:] == owner[:-1]
-    later = (kind[1:] > kind[:-1]) | ((kind[1:] == kind[:-1]) & (loss[1:] >= loss[:-1]))
-    return bool((~same | later).all())
+        different = np.unique(places, return_index=True)[1]
+        return every if different.size == self.agents else every.pick(different), places

@@ -129,13 +129,14 @@ class Tilted:
         self.variance = float(counts @ ((self.weights * self.steps**2).sum(axis=1) - means**2)) * h * h
         #: Steps from 0 to where the centres are together.
         self.centre = float(counts @ self.centres)
-        self.below, self.above = self._end(-1), self._end(1)
+        #: Steps that the window begins below the centre, and its length.
+        self.below = self._end(-1)
+        self.size = self.below + self._end(1) + 1
 
     def _end(self, side: int) -> int:
         """Steps from the centre beyond which the tilted sum is with a probability of e^−40 at most, above or below."""
-        support = float(self.counts @ (side * self.steps).max(axis=1))
+        best = float(self.counts @ (side * self.steps).max(axis=1))  # the end of the support
         deviation = np.sqrt(self.variance) / self.h
-        best = support
         for factor in (2.0, 6.0, 12.0, 36.0):
             s = factor / max(deviation, 1e-3)
             with np.errstate(divide="ignore"):
@@ -143,16 +144,6 @@ class Tilted:
             moved = float(self.counts @ _normalised(exponents)[1])
             best = min(best, (moved + _MISSED) / s)
         return int(np.ceil(best))
-
-    @property
-    def size(self) -> int:
-        """Length of the window."""
-        return self.below + self.above + 1
-
-    @property
-    def highest(self) -> float:
-        """Steps from the centre to the largest value of the sum."""
-        return float(self.counts @ self.steps.max(axis=1))
 
 
 def _normalised(exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +170,7 @@ def curve(tilted: Tilted) -> PrivacyProfile:
     p = np.exp(exponents) * (np.maximum(mass[steps % N], 0.0) + rounding) * slack
     # Masses that vanish as numbers are counted by the least that does not.
     lost = beyond = float(tilted.counts @ tilted.laws.beyond) + 1e-323 * p.size
-    if steps.size and steps[-1] < tilted.highest:
+    if steps[-1] < tilted.counts @ tilted.steps.max(axis=1):  # the largest value of the sum
         beyond += float(np.exp(exponents[-1] - _MISSED))
     # δ_j = beyond + (1 − e^{−h})·Σ_{i>j} V_i and V_j = Σ_{i≥j} p_i·e^{l_j − l_i}: sums of positive terms alone.
     V = np.append(from_above(p, float(np.exp(-h)))[1:], 0.0)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, is_pure, relative_error
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -57,12 +58,8 @@ def least(function: Function, low: np.ndarray, high: np.ndarray, steps: int) -> 
         high, low = np.where(lower, right, high), np.where(lower, low, left)
         fresh = np.where(lower, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
         at_fresh = function(fresh)
-        left, right, at_left, at_right = (
-            np.where(lower, fresh, right),
-            np.where(lower, left, fresh),
-            np.where(lower, at_fresh, at_right),
-            np.where(lower, at_left, at_fresh),
-        )
+        left, right = np.where(lower, fresh, right), np.where(lower, left, fresh)
+        at_left, at_right = np.where(lower, at_fresh, at_right), np.where(lower, at_left, at_fresh)
     best = at_left < at_right
     return np.where(best, left, right), np.where(best, at_left, at_right)
 
@@ -176,13 +173,19 @@ def discretise(noise: Noise, losses: np.ndarray, h: float, floor: float = LEAST_
     """Discretise releases with one noise and different losses, shape (u,), all positive and finite."""
     if (masses := getattr(noise, "upper_masses", None)) is not None:
         return _mirrored(masses(losses, h), h)
-    ends = reach(noise, losses, floor)
-    return stacked(
-        [
-            _mirrored(*_from_curve(noise, loss, end, h, floor))
-            for loss, end in zip(losses.tolist(), ends.tolist(), strict=True)
-        ]
-    )
+    rows = zip(losses.tolist(), reach(noise, losses, floor).tolist(), strict=True)
+    return stacked([_from_curve(noise, loss, end, h, floor) for loss, end in rows])
+
+
+def discretised(charges: Charges, h: float, floor: float = LEAST_FLOOR) -> LossDistributions:
+    """Discretise releases of one agent, noise by noise."""
+    rows = [(noise, charges.loss[charges.kind == k]) for k, noise in enumerate(charges.noises)]
+    return stacked([discretise(noise, losses, h, floor) for noise, losses in rows])
+
+
+def ends(charges: Charges, floor: float = LEAST_FLOOR) -> np.ndarray:
+    """Ends of the grids of releases, by `reach`."""
+    return charges.each(lambda noise, losses: reach(noise, losses, floor))
 
 
 def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0.0) -> LossDistributions:
@@ -194,9 +197,7 @@ def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0
     return LossDistributions(mass, np.full(upper.shape[0], beyond))
 
 
-def _from_curve(
-    noise: Noise, loss: float, end: float, h: float, floor: float
-) -> tuple[np.ndarray, float, float, float]:
+def _from_curve(noise: Noise, loss: float, end: float, h: float, floor: float) -> LossDistributions:
     """Connect the dots of a curve: the polygon in e^ε through its values at 0, h, …, w·h, constant from there on.
 
     Minus its slope is the mass under Q above; its last value is the mass at +∞. Where rounding of the curve bends the
@@ -218,14 +219,16 @@ def _from_curve(
     polygon = -np.expm1(-h) * np.cumsum(image[::-1])[::-1]
     if error is None:
         polygon = values[-1] + polygon
-        return upper[None, :], h, float(values[-1] + max((values - polygon).max(), 0.0) + _ROUNDING), 0.0
+        return _mirrored(
+            upper[None, :], h, float(values[-1] + max((values - polygon).max(), 0.0) + _ROUNDING)
+        )
     # Below the floor a value may have lost its digits. The sums of the polygon are wrong by 4u a term at most, and the
     # difference that the mass at 0 is by 2u·log₂(w).
     beyond = 0.0 if is_pure(noise) else values[-1] * (1 + error) + floor
     wanted = values * (1 + error) - beyond
     lacking = wanted > 0
     raised = np.max(wanted[lacking] / polygon[lacking], initial=1.0) * (1 + 1e-15 * last)
-    return upper[None, :] * raised, h, float(beyond), 5e-15
+    return _mirrored(upper[None, :] * raised, h, float(beyond), 5e-15)
 
 
 def from_above(mass: np.ndarray, fall: float) -> np.ndarray:

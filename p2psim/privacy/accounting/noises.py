@@ -88,8 +88,7 @@ class PureDP:
 
     def upper_masses(self, losses: Float, h: float) -> Float:
         """Randomised response: the atom p = 1/(1 + e^{−ε₀}) at ε₀; w_high = p·(1 − e^{−r})/(1 − e^{−h})."""
-        e, J, r = _cell(losses, h)
-        number = np.arange(1, int(J.max()) + 2)[None, :]
+        e, J, r, number = _cell(losses, h)
         p = 1 / (1 + np.exp(-np.minimum(e, 745.0)))
         high = p * np.expm1(-r) / np.expm1(-h)
         return np.where(number == J, p - high, 0.0) + np.where(number == J + 1, high, 0.0)
@@ -129,21 +128,13 @@ class LaplaceNoise(PureDP):
         A point whose two cells are full gets tanh(h/4)·e^{(l−ε₀)/2}, half of it from each. The last cell [Jh, (J+1)h]
         holds m = 1 − ½e^{−r/2} with q·e^{Jh} = ½e^{−r/2}, r = ε₀ − Jh, so that w_high = (1 − e^{−r/2})/(1 − e^{−h}).
         """
-        e, J, r = _cell(losses, h)
-        number = np.arange(1, int(J.max()) + 2)[None, :]
+        e, J, r, number = _cell(losses, h)
         density = np.tanh(h / 4) * np.exp(np.minimum(number * h - e, 0.0) / 2)
         high = np.expm1(-r / 2) / np.expm1(-h)
         low = -np.expm1(-r / 2) / 2 + 0.5 - high
         mass = np.where(number < J, density, 0.0)
         mass += np.where(number == J, density / 2 + low, 0.0)
         return mass + np.where(number == J + 1, high, 0.0)
-
-
-@dataclass(frozen=True)
-class DiscreteLaplaceNoise(PureDP):
-    """Discrete Laplace noise; loss ε₀ = Δ₁/b. Accounted for as anything that is ε₀-DP, which is never too little."""
-
-    name: str = "discrete-laplace"
 
 
 @dataclass(frozen=True)
@@ -253,12 +244,12 @@ def before_sampling(losses: Float, rates: Float | float) -> Float:
     return np.where(rates == 1, losses, before)
 
 
-def _cell(losses: Float, h: float) -> tuple[Float, Float, Float]:
-    """Losses in a column, the number J of the point below each, and its distance r from there, 0 ≤ r < h."""
+def _cell(losses: Float, h: float) -> tuple[Float, Float, Float, Float]:
+    """Losses in a column, the number J of the point below, its distance r from there, 0 ≤ r < h; and all numbers."""
     e = np.asarray(losses, dtype=float)[:, None]
     # A loss that is a multiple of h up to rounding lies on its point.
     J = np.floor(e / h * (1 + 4e-16))
-    return e, J, np.clip(e - J * h, 0.0, h)
+    return e, J, np.clip(e - J * h, 0.0, h), np.arange(1, int(J.max()) + 2)[None, :]
 
 
 def _symmetric(epsilon: Float, upper: Callable[[Float], Float]) -> Float:
@@ -270,7 +261,8 @@ def _symmetric(epsilon: Float, upper: Callable[[Float], Float]) -> Float:
 
 LAPLACE = LaplaceNoise()
 GAUSSIAN = GaussianNoise()
-DISCRETE_LAPLACE = DiscreteLaplaceNoise()
+#: Loss ε₀ = Δ₁/b. Accounted for as anything that is ε₀-DP, which is never too little.
+DISCRETE_LAPLACE = PureDP("discrete-laplace")
 PURE = PureDP()
 
 

@@ -10,26 +10,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.classical import HIGHEST, LOWEST
+from p2psim.privacy.accounting.classical import HIGHEST, LOWEST, gaussian_epsilon
 from p2psim.privacy.accounting.convolution import NOTHING, PrivacyProfile, Tilted
 from p2psim.privacy.accounting.convolution import curve as of_sum
-from p2psim.privacy.accounting.gaussian import gaussian_epsilon
 from p2psim.privacy.accounting.grids import (
     HUGE,
     LEAST_FLOOR,
-    LossDistributions,
-    discretise,
+    discretised,
+    ends,
     least,
-    reach,
     spread,
-    stacked,
     upper_crossing,
 )
 from p2psim.privacy.accounting.noises import Noise, gaussian_delta, is_gaussian, is_pure, relative_error
@@ -47,25 +43,6 @@ _SHARE, _STEP = 1e-12, 1e-8
 _LONGEST = 1 << 20
 
 
-@dataclass(frozen=True)
-class Fineness:
-    """How fine a grid is.
-
-    Attributes
-    ----------
-    spacing : float
-        Its spacing by the root mean square of what the losses change on, at most.
-    excess : float
-        Share of ε by which discretisation may raise it.
-    work : int
-        Numbers to transform that an agent is worth: while there are fewer, the grid is made up to 16 times finer.
-    """
-
-    spacing: float
-    excess: float
-    work: int
-
-
 def released(charges: Charges) -> Charges:
     """Releases of one agent, noise by noise, all that are Gaussian composed to one."""
     gaussian = np.array([is_gaussian(noise) for noise in charges.noises])
@@ -80,24 +57,12 @@ def released(charges: Charges) -> Charges:
     return reduce(Charges.plus, parts)
 
 
-def _discretised(own: Charges, h: float, floor: float = LEAST_FLOOR) -> LossDistributions:
-    """Discretise releases of one agent."""
-    rows = [(noise, own.loss[own.kind == k]) for k, noise in enumerate(own.noises)]
-    return stacked([discretise(noise, losses, h, floor) for noise, losses in rows])
-
-
-def _ends(own: Charges, floor: float = LEAST_FLOOR) -> np.ndarray:
-    """Ends of their grids."""
-    return own.each(lambda noise, losses: reach(noise, losses, floor))
-
-
 def _variation(own: Charges) -> float:
     """Total variation of all together, at most: the sum of theirs, and so δ at every ε, rounded up.
 
     Also by what a curve that is too small for a number may hide.
     """
-    each = own.each(lambda noise, losses: noise.delta(losses, np.zeros(losses.size)))
-    return float(own.counts @ (each + _TINY)) * (1 + 1e-12)
+    return float(own.counts @ (own.each(spread) / 2 + _TINY)) * (1 + 1e-12)
 
 
 def _reaches_far(own: Charges) -> bool:
@@ -107,12 +72,7 @@ def _reaches_far(own: Charges) -> bool:
     )
 
 
-def _rows(own: Charges) -> list[tuple[Noise, float]]:
-    """Noise and loss of each release."""
-    return [(own.noises[k], loss) for k, loss in zip(own.kind, own.loss.tolist(), strict=True)]
-
-
-def near(own: Charges, objective: Objective, fineness: Fineness, lost: float | None = None) -> PrivacyProfile:
+def near(own: Charges, objective: Objective, fineness: PLD, lost: float | None = None) -> PrivacyProfile:
     """δ(ε) around the ε at which a Rényi bound with the given objective is best.
 
     The spacing is chosen by what discretisation adds: splitting raises K by no more than λ(λ + 1)h²/8 a release, while
@@ -121,7 +81,7 @@ def near(own: Charges, objective: Objective, fineness: Fineness, lost: float | N
     """
     total = float(own.counts.sum())
     scale = float(np.sqrt(np.average(own.each(spread) ** 2, weights=own.counts)))
-    if not scale > 0 or _ends(own).max() > HUGE:
+    if not scale > 0 or ends(own).max() > HUGE:
         return NOTHING
     floor = LEAST_FLOOR if lost is None else max(lost / total, LEAST_FLOOR)
     if not _reaches_far(own):
@@ -133,23 +93,21 @@ def near(own: Charges, objective: Objective, fineness: Fineness, lost: float | N
     if first is None:
         return NOTHING
     tilt, _, mean, variance = first
-    end = float(_ends(own, floor).max())
+    end = float(ends(own, floor).max())
     at = max(mean, 0.1 * np.sqrt(variance))
     by_excess = np.sqrt(8 * fineness.excess * at / ((tilt + 1) * total))
     h = max(min(fineness.spacing * scale, by_excess), end / _WIDEST)
     size = 20 * np.sqrt(variance) / h * own.counts.size
     h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), end / _WIDEST))
-    tilted = Tilted(_discretised(own, h, floor), own.counts, h, tilt)
-    while tilted.size > _LONGEST:
+    while (tilted := Tilted(discretised(own, h, floor), own.counts, h, tilt)).size > _LONGEST:
         h = _aligned(own, 2 * h)
-        tilted = Tilted(_discretised(own, h, floor), own.counts, h, tilt)
     return of_sum(tilted)
 
 
 def _by_rough(own: Charges, scale: float, objective: Objective) -> First | None:
     """Look for the tilt on a rough grid; None where a law vanishes on it."""
-    rough = max(scale / 6, float(_ends(own).max()) / _ROUGH)
-    law = _discretised(own, rough)
+    rough = max(scale / 6, float(ends(own).max()) / _ROUGH)
+    law = discretised(own, rough)
     if not (law.mass > 0).any(axis=1).all():
         return None
     with np.errstate(divide="ignore"):
@@ -172,20 +130,28 @@ def _by_floors(own: Charges, objective: Objective) -> tuple[float, First]:
 
 def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
     """Look for the tilt on sparse laws: those that reach far are much finer near 0 than their ends are far."""
-    ends, fine = _ends(own, floor).tolist(), own.each(spread).tolist()
-    rows = [sparse(*row, end, scale) for row, end, scale in zip(_rows(own), ends, fine, strict=True)]
-    return of_points(rows, own.counts, objective)
+    numbers = zip(own.kind, own.loss, ends(own, floor), own.each(spread), strict=True)
+    laws = [sparse(own.noises[k], loss, end, scale) for k, loss, end, scale in numbers]
+    widest = max(points.size for points, _ in laws)
+    places, mass = (np.stack([np.pad(law[k], (0, widest - law[k].size)) for law in laws]) for k in (0, 1))
+    with np.errstate(divide="ignore"):
+        logs = np.log(mass)
+    tilt, bound = best_tilt(logs, places, own.counts, objective)
+    exponents = logs + tilt * places
+    weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    means = (weights * places).sum(axis=1)
+    variances = (weights * (places - means[:, None]) ** 2).sum(axis=1)
+    return tilt, bound, float(own.counts @ means), float(own.counts @ variances)
 
 
 def _aligned(own: Charges, h: float) -> float:
     """A spacing no larger, of which the largest atom is a multiple, unless all are smaller than one step."""
-    atom = own.each(
-        lambda noise, losses: noise.pure(losses) if is_pure(noise) else np.zeros(losses.size)
-    ).max()
+    atom = own.each(lambda noise, losses: noise.pure(losses) if is_pure(noise) else 0 * losses).max()
     return float(atom / np.ceil(atom / h)) if atom > h else h
 
 
-def epsilon_of(own: Charges, delta: float, fineness: Fineness) -> float:
+def epsilon_of(own: Charges, delta: float, fineness: PLD) -> float:
     """ε at δ of one agent's releases."""
     if all(map(is_gaussian, own.noises)):
         return float(gaussian_epsilon(own.loss, delta)[0])
@@ -207,19 +173,18 @@ def epsilon_of(own: Charges, delta: float, fineness: Fineness) -> float:
 
 def _parted(own: Charges, delta: float) -> float:
     """ε as the sum of those of single releases, at a share of δ each: where δ is too small for a transform."""
-    share, rows = delta / float(own.counts.sum()), _rows(own)
+    share = delta / float(own.counts.sum())
 
     def over(epsilon: np.ndarray) -> np.ndarray:
-        deltas = [noise.delta(np.array(loss), e) for (noise, loss), e in zip(rows, epsilon, strict=True)]
-        return np.array(deltas, dtype=float) - share
+        return own.each(lambda noise, losses, e: noise.delta(losses, e), epsilon) - share
 
-    ends = _ends(own)
-    while ((short := over(ends) > 0) & (ends < 1e300)).any():
-        ends = np.where(short, 2 * ends, ends)
-    return float(own.counts @ np.where(short, np.inf, upper_crossing(over, np.zeros(ends.size), ends)))
+    high = ends(own)
+    while ((short := over(high) > 0) & (high < 1e300)).any():
+        high = np.where(short, 2 * high, high)
+    return float(own.counts @ np.where(short, np.inf, upper_crossing(over, np.zeros(high.size), high)))
 
 
-def delta_of(own: Charges, epsilon: float, fineness: Fineness) -> float:
+def delta_of(own: Charges, epsilon: float, fineness: PLD) -> float:
     """δ at ε of one agent's releases."""
     if all(map(is_gaussian, own.noises)):
         return float(gaussian_delta(own.loss, np.array([epsilon]))[0])
@@ -242,7 +207,12 @@ class PLD(Accountant):
 
     Parameters
     ----------
-    fineness : Fineness
+    spacing : float
+        Of the grid, by the root mean square of what the losses change on, at most.
+    excess : float
+        Share of ε by which discretisation may raise it.
+    work : int
+        Numbers to transform that an agent is worth: while there are fewer, the grid is made up to 16 times finer.
     """
 
     name = "pld"
@@ -250,8 +220,8 @@ class PLD(Accountant):
         "loss distributions of the noise itself, discretised pessimistically (Doroshenko et al. 2022), by FFT"
     )
 
-    def __init__(self, fineness: Fineness):
-        self.fineness = fineness
+    def __init__(self, spacing: float = 0.05, excess: float = 3e-4, work: int = 1 << 15):
+        self.spacing, self.excess, self.work = spacing, excess, work
 
     def supports(self, noise: Noise) -> bool:
         """Whatever has a curve."""
@@ -259,11 +229,11 @@ class PLD(Accountant):
 
     def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
         """ε of each agent at δ, by `epsilon_of`."""
-        return _by_agent(charges, lambda own: epsilon_of(own, delta, self.fineness))
+        return _by_agent(charges, lambda own: epsilon_of(own, delta, self))
 
     def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ of each agent at ε, by `delta_of`."""
-        return _by_agent(charges, lambda own: delta_of(own, epsilon, self.fineness))
+        return _by_agent(charges, lambda own: delta_of(own, epsilon, self))
 
 
 def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarray:
@@ -275,15 +245,12 @@ def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarr
         with np.errstate(over="ignore", under="ignore"):
             return measure(released(charges.pick(np.array([agent]))))
 
-    agents = range(charges.agents)
-    if len(agents) < 2:
-        return np.array([of_agent(agent) for agent in agents])
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        return np.array(list(pool.map(of_agent, agents)))
+        return np.array(list(pool.map(of_agent, range(charges.agents))))
 
 
-DEFAULT = Fineness(0.05, 3e-4, 1 << 15)
-FINE = PLD(Fineness(0.01, 1e-5, 1 << 18))
+#: On a finer grid.
+FINE = PLD(0.01, 1e-5, 1 << 18)
 
 #: From λ and the cumulant K(λ) to what the best tilt makes least.
 Objective = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -310,21 +277,6 @@ def best_tilt(
 
     found, value = least(at, np.full(1, LOWEST), np.full(1, HIGHEST), _SECTIONS)
     return float(np.exp(found[0])), float(value[0])
-
-
-def of_points(rows: list[tuple[np.ndarray, np.ndarray]], counts: np.ndarray, objective: Objective) -> First:
-    """The best tilt of a sum of laws, each given by points and masses."""
-    widest = max(points.size for points, _ in rows)
-    places, mass = (np.stack([np.pad(row[k], (0, widest - row[k].size)) for row in rows]) for k in (0, 1))
-    with np.errstate(divide="ignore"):
-        logs = np.log(mass)
-    tilt, bound = best_tilt(logs, places, counts, objective)
-    exponents = logs + tilt * places
-    weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    means = (weights * places).sum(axis=1)
-    variances = (weights * (places - means[:, None]) ** 2).sum(axis=1)
-    return tilt, bound, float(counts @ means), float(counts @ variances)
 
 
 def sparse(noise: Noise, loss: float, end: float, scale: float) -> tuple[np.ndarray, np.ndarray]:

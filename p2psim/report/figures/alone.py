@@ -12,11 +12,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError, check_place
-from p2psim.report import notes, style
+from p2psim.report import notes, panels, style
 from p2psim.report.curves import finals, labelled, quartiles_of, samples_by
 from p2psim.report.figures.finals import swept_number
-from p2psim.report.panels import finish
-from p2psim.report.source import FITNESS, Float, Source
+from p2psim.report.source import FITNESS, Float, Source, short
 
 ALONE = "isolated_fitness"
 
@@ -59,15 +58,17 @@ def draw_collaboration(source: Source) -> dict[str, Figure]:
         If no axis is given, it is not swept over numbers, another metric is asked for, or ψ or isolated ψ was not
         recorded.
     """
-    drawn = lines(source)
-    key = str(source.key)
-    word = key.split(".")[-1]
+    drawn, key = lines(source), str(source.key)
     figure, axes = style.new_axes(8.4, 4.8)
     values = np.concatenate([part for line in drawn for part in (line.low, line.high, line.alone)])
     log = bool(np.nanmin(values) > 0) if source.log is None else source.log
     if log:
         axes.set_yscale("log", nonpositive="mask")
-    alike = _alike(drawn)
+    first = drawn[0]
+    alike = all(
+        len(line.x) == len(first.x) and np.allclose(line.alone, first.alone, rtol=1e-9, atol=0)
+        for line in drawn
+    )
     dots: dict[str, Any] = {"linestyle": ":", "linewidth": 1.8}
     for index, line in enumerate(drawn):
         look = style.line_style(index)
@@ -76,15 +77,15 @@ def draw_collaboration(source: Source) -> dict[str, Figure]:
         if not alike:
             axes.plot(line.x, line.alone, color=look["color"], **dots)
     if alike:
-        axes.plot(drawn[0].x, drawn[0].alone, color="black", label="alone", **dots)
+        axes.plot(first.x, first.alone, color="black", label="alone", **dots)
     else:
         axes.plot([], [], color="0.3", label="alone, in the line's colour", **dots)
     style.number_axis(axes, np.concatenate([line.x for line in drawn]))
     if log:
         style.few_decades(axes, values)
-    title, remarks = f"together and alone, against {word}", _remarks(source, drawn, word)
-    finish(figure, axes, source, style.key_label(key), style.metric_label(FITNESS), title, remarks)
-    return {f"collaboration-{word}": figure}
+    title, remarks = f"together and alone, against {short(key)}", _remarks(source, drawn, short(key))
+    panels.finish(figure, axes, source, style.key_label(key), style.metric_label(FITNESS), title, remarks)
+    return {f"collaboration-{key.split('.')[-1]}": figure}
 
 
 def lines(source: Source) -> list[FitnessCurve]:
@@ -105,10 +106,11 @@ def lines(source: Source) -> list[FitnessCurve]:
     for label, _, group in labelled(together, others):
         x, samples = samples_by(group, "x")
         low, median, high = quartiles_of(samples, source.band)
-        cells = [part["cell"] for _, part in group.groupby("x", sort=True)]
-        isolated = [float(np.median(alone[alone["cell"].isin(some)]["value"])) for some in cells]
-        counts = tuple(map(len, samples))
-        out.append(FitnessCurve(label, x, low, median, high, np.array(isolated), counts))
+        cells = group.groupby("x", sort=True)["cell"]
+        isolated = np.array(
+            [alone.loc[alone["cell"].isin(some), "value"].median(skipna=False) for _, some in cells]
+        )
+        out.append(FitnessCurve(label, x, low, median, high, isolated, tuple(map(len, samples))))
     return out
 
 
@@ -120,13 +122,6 @@ def _alone(source: Source) -> pd.DataFrame:
         rows = rows[rows["agent"] == source.agent]
     last = rows.drop_duplicates(["cell", "replica", "agent"], keep="last")
     return last.groupby(["cell", "replica"])["value"].mean().reset_index()
-
-
-def _alike(drawn: list[FitnessCurve]) -> bool:
-    return all(
-        len(line.x) == len(drawn[0].x) and np.allclose(line.alone, drawn[0].alone, rtol=1e-9, atol=0)
-        for line in drawn
-    )
 
 
 def _remarks(source: Source, drawn: list[FitnessCurve], symbol: str) -> list[str]:
@@ -154,8 +149,7 @@ def draw_alone(source: Source) -> dict[str, Figure]:
     if source.metric not in (None, FITNESS):
         raise InputError(f"alone draws {FITNESS} and {ALONE}")
     records, isolated = owners(source)
-    together = finals(source, FITNESS)
-    together = together[together["model"] == "main"]
+    together = finals(source, FITNESS).query("model == 'main'")
     figure, axes = style.new_axes(8.4, 4.8)
     style.log_ticks(axes)
     if source.log is not False:
@@ -164,18 +158,20 @@ def draw_alone(source: Source) -> dict[str, Figure]:
     remarks = []
     for index, (label, _, group) in enumerate(labelled(together, source.swept, ["cell", "model"])):
         look = style.plain_line(index)
-        ((low,), (median,), (high,)) = quartiles_of([group["value"].to_numpy(dtype=float)], source.band)
+        low, median, high = quartiles_of([group["value"].to_numpy(dtype=float)], source.band)[:, 0]
         axes.axhspan(low, high, color=look["color"], alpha=0.15, linewidth=0)
         axes.axhline(median, linewidth=1.6, label=label or "together", **look)
         gain = int(np.sum(isolated > median))
         remarks.append(f"{gain} of {len(isolated)} owners gain by joining{notes.of(label)}.")
     counts = notes.replicas(together.groupby("cell")["replica"].nunique().tolist())
-    first = (
-        f"Point: ψ of the optimum of an owner's own records, without noise. Line: median of the final ψ over {counts}; "
-        f"band: {source.band_words}."
+    point = "Point: ψ of the optimum of an owner's own records, without noise."
+    line = f"Line: median of the final ψ over {counts}; band: {source.band_words}."
+    x, y, title = (
+        "records of the owner (number)",
+        style.metric_label(FITNESS),
+        "each owner alone, and all together",
     )
-    x, y = "records of the owner (number)", style.metric_label(FITNESS)
-    finish(figure, axes, source, x, y, "each owner alone, and all together", [first, *remarks])
+    panels.finish(figure, axes, source, x, y, title, [f"{point} {line}", *remarks])
     return {"alone": figure}
 
 
@@ -189,10 +185,9 @@ def owners(source: Source) -> tuple[Float, Float]:
     """
     rows = source.rows(ALONE)
     first = rows[rows["replica"] == rows["replica"].min()].drop_duplicates(["cell", "agent"], keep="last")
-    by_cell = [part.sort_values("agent") for _, part in first.groupby("cell", sort=True)]
-    head = by_cell[0]
+    head, *others = (part.sort_values("agent") for _, part in first.groupby("cell", sort=True))
     isolated = head["value"].to_numpy(dtype=float)
-    for part in by_cell[1:]:
+    for part in others:
         if len(part) != len(isolated) or not np.allclose(part["value"], isolated, rtol=1e-9, atol=0):
             raise InputError(
                 "owners differ between cells; draw a figure for each value that changes them: --facet KEY"

@@ -12,19 +12,8 @@ from matplotlib.figure import Figure
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.report import notes, style
+from p2psim.report import notes, panels, style
 from p2psim.report.curves import MetricCurve, curves, labelled, quartiles_of
-from p2psim.report.panels import (
-    axis_label,
-    axis_words,
-    draw_curve,
-    finish,
-    finish_panels,
-    name,
-    panels,
-    stem,
-    words,
-)
 from p2psim.report.source import FITNESS, Float, Source
 from p2psim.scenario.record import label_of
 
@@ -73,8 +62,8 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> Figure:
     if log:
         style.few_decades(axes, values)
     remarks = [*notes.curve_notes(drawn, log, source), *notes.comparability([metric], source.swept)]
-    title = f"{words(metric)} against {axis_words(source)}"
-    finish(figure, axes, source, axis_label(source), style.metric_label(metric), title, remarks)
+    title = f"{panels.words(metric)} against {panels.axis_words(source)}"
+    panels.finish(figure, axes, source, panels.axis_label(source), style.metric_label(metric), title, remarks)
     return figure
 
 
@@ -96,18 +85,11 @@ def draw_curves(source: Source) -> dict[str, Figure]:
         If the run did not record it, or has no other metric that changes.
     """
     elsewhere = (FITNESS, *MEASURED_AXES.values(), *NETWORK_METRICS)
-    names = (
-        [source.metric]
-        if source.metric
-        else [
-            metric
-            for metric in source.recorded()
-            if metric not in elsewhere and not metric.endswith("]") and _changes(source, metric)
-        ]
-    )
+    names = [name for name in source.recorded() if name not in elsewhere and not name.endswith("]")]
+    names = [source.metric] if source.metric else [name for name in names if _changes(source, name)]
     if not names:
         raise InputError(f"the run has no metric besides {FITNESS} that changes; add one to record.metrics")
-    return {stem(source, f"curves-{metric}"): band_figure(source, metric) for metric in names}
+    return {panels.stem(source, f"curves-{metric}"): band_figure(source, metric) for metric in names}
 
 
 def _changes(source: Source, metric: str) -> bool:
@@ -126,7 +108,7 @@ def draw_fitness(source: Source) -> dict[str, Figure]:
     """
     if source.metric not in (None, FITNESS):
         raise InputError(f"fitness draws {FITNESS}; the kind for {source.metric} is curves")
-    return {stem(source, "fitness"): band_figure(source, FITNESS, log=True)}
+    return {panels.stem(source, "fitness"): band_figure(source, FITNESS, log=True)}
 
 
 def draw_agents(source: Source) -> dict[str, Figure]:
@@ -151,7 +133,6 @@ def _by_records(source: Source, metric: str) -> Figure:
     edges = np.unique(np.quantile(table["records"].to_numpy(dtype=float), np.linspace(0, 1, BINS + 1)))
     figure, axes = style.new_axes()
     drawn: set[tuple[object, ...]] = set()
-    index = 0
     for label, model, group in labelled(table, source.swept, ["cell", "model"]):
         x, (low, median, high) = _binned(group, edges)
         values = (model, *median.round(12))
@@ -159,17 +140,14 @@ def _by_records(source: Source, metric: str) -> Figure:
         if model != "main" and values in drawn:
             continue
         drawn.add(values)
-        look = style.line_style(index)
-        index += 1
+        look = style.line_style(len(axes.lines))
         style.shade(axes, x, low, high, look["color"])
         shown = model if model != "main" else label or None
         axes.plot(x, median, label=shown, markersize=6, linewidth=1.6, **look)
-    remark = (
-        f"Last record: median and 25 to 75 % over agents and replicas, in {len(edges) - 1} groups of agents with like "
-        "numbers of records, drawn at the group's mean."
-    )
-    title = f"{words(metric)} of agents by their records"
-    finish(figure, axes, source, "records of an agent (number)", style.metric_label(metric), title, [remark])
+    groups = f"{len(edges) - 1} groups of agents with like numbers of records, drawn at the group's mean"
+    remarks = [f"Last record: median and 25 to 75 % over agents and replicas, in {groups}."]
+    below, title = "records of an agent (number)", f"{panels.words(metric)} of agents by their records"
+    panels.finish(figure, axes, source, below, style.metric_label(metric), title, remarks)
     return figure
 
 
@@ -218,7 +196,7 @@ def draw_groups(source: Source) -> dict[str, Figure]:
         lines |= {group: group.removeprefix(f"{metric}[").removesuffix("]") for group in groups}
         lines |= {other: "worst tenth" for other in recorded if other == WORST.get(metric)}
         if len(lines) > 1:
-            figures[stem(source, f"groups-{metric}")] = _of_groups(source, metric, lines)
+            figures[panels.stem(source, f"groups-{metric}")] = _of_groups(source, metric, lines)
     if not figures:
         raise InputError(
             "the run recorded nothing of groups; set record.by: group, or record worst_decile_accuracy"
@@ -231,20 +209,20 @@ def _of_groups(source: Source, metric: str, lines: dict[str, str]) -> Figure:
     labels = list(dict.fromkeys(label for of_part in drawn.values() for label in of_part))
     if len(labels) > MOST_PANELS:
         raise InputError(f"{len(labels)} cells and models are too many panels for one figure")
-    figure, grid = panels(len(labels), axis_label(source))
+    figure, grid = panels.new_panels(len(labels), panels.axis_label(source))
     shown: list[MetricCurve] = []
     for axes, label in zip(grid, labels, strict=True):
         for index, (part, of_part) in enumerate(drawn.items()):
             if label in of_part:
-                draw_curve(axes, of_part[label], index, lines[part])
+                panels.draw_curve(axes, of_part[label], index, lines[part])
                 shown.append(of_part[label])
-        name(axes, label)
+        panels.name(axes, label)
     values = _finite_values(shown)
     if values.size and np.ptp(values) > 0:
         room = 0.05 * np.ptp(values)
         for axes in grid:
             axes.set_ylim(values.min() - room, values.max() + room)
     figure.supylabel(label_of(metric), fontsize="medium")
-    title = f"{words(metric)} of groups against {axis_words(source)}"
-    finish_panels(figure, source, title, notes.curve_notes(shown, False, source), legend=grid[0])
+    title = f"{panels.words(metric)} of groups against {panels.axis_words(source)}"
+    panels.finish_panels(figure, source, title, notes.curve_notes(shown, False, source), legend=grid[0])
     return figure

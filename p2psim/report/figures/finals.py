@@ -3,7 +3,6 @@
 `draw_paired` draws differences of every cell from a reference cell, pair by pair of replicas, with their intervals.
 """
 
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -14,24 +13,17 @@ from matplotlib.figure import Figure
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.report import notes, style
-from p2psim.report.curves import distinct, finals, labelled, quartiles_of, samples_by
-from p2psim.report.panels import (
-    MOST_ROWS,
-    changing,
-    finish,
-    finish_panels,
-    left_out,
-    name,
-    panels,
-    row_panels,
-    words,
-)
-from p2psim.report.source import FITNESS, Source, as_text, named, relabelled
+from p2psim.report import notes, panels, style
+from p2psim.report.curves import finals, is_number, labelled, quartiles_of, samples_by, values_of_rows
+from p2psim.report.source import FITNESS, Source, relabelled, short
 from p2psim.scenario.record import label_of
 
 #: Parts of a table of final values with their labels and models.
 Parts: TypeAlias = list[tuple[str, str, pd.DataFrame]]
+
+#: What is drawn of a metric: its name, parts of its final values, and whether their axis is logarithmic.
+End: TypeAlias = tuple[str, Parts, bool]
+Ends: TypeAlias = list[End]
 
 #: Confidence of the interval of each difference.
 CONFIDENCE = 0.95
@@ -62,51 +54,32 @@ def draw_finals(source: Source) -> dict[str, Figure]:
 
 
 def _figure(source: Source, metrics: list[str]) -> Figure:
-    tables = {metric: last_values(source, metric) for metric in metrics}
+    tables = {metric: finals(source, metric) for metric in metrics}
     first = tables[metrics[0]]
     if len(first[["cell", "model"]].drop_duplicates()) < 2:
         raise InputError(
             "there is nothing to compare: one cell and one model; sweep a key, or add learning.baselines"
         )
-    shown, constant = changing(source, metrics) if len(metrics) > 1 else (metrics, [])
+    shown, constant = panels.changing(source, metrics) if len(metrics) > 1 else (metrics, [])
     key = _number_of_the_data(source, first) if source.key is None else swept_number(source, source.key)
-    values = [tables[metric]["value"].to_numpy(dtype=float) for metric in shown]
-    logs = [style.is_log(source.log, of_metric) for of_metric in values]
-    many = sorted(first.groupby(["cell", "model"])["replica"].nunique().unique())
-    of = f"{source.band_words} of {notes.replicas(list(map(int, many)))}"
-    over = notes.means_note(max(_averaged(source, metric) for metric in shown))
-    remarks = [f"Last record: median and {of}; diamond: mean.{over}"]
-    parts = [_once(tables[metric], [other for other in source.swept if other != key]) for metric in shown]
+    others = [other for other in source.swept if other != key]
+    drawn: Ends = []
+    lost: list[str] = []
+    for metric in shown:
+        values = tables[metric]["value"].to_numpy(dtype=float)
+        drawn.append((metric, _once(tables[metric], others), style.is_log(source.log, values)))
+        of = f" ({panels.words(metric)})" if len(shown) > 1 else ""
+        if bad := int((~np.isfinite(values)).sum()):
+            lost.append(f"{bad} of {len(values)} replicas end infinite or undefined{of}, counted as +∞.")
+        if drawn[-1][-1]:
+            lost += notes.hidden_note([values])
+    counts = notes.replicas(first.groupby(["cell", "model"])["replica"].nunique().tolist())
+    over = notes.means_note(max(int(source.rows_of_all(metric)["agent"].nunique()) for metric in shown))
+    remarks = [f"Last record: median and {source.band_words} of {counts}; diamond: mean.{over}"]
     if key is None:
-        remarks += left_out(len(parts[0]))
-    for metric, of_metric, log in zip(shown, values, logs, strict=True):
-        of = f" ({words(metric)})" if len(shown) > 1 else ""
-        if bad := int((~np.isfinite(of_metric)).sum()):
-            remarks.append(
-                f"{bad} of {len(of_metric)} replicas end infinite or undefined{of}, counted as +∞."
-            )
-        if log:
-            remarks += notes.hidden_note([of_metric])
-    remarks += [*constant, *notes.comparability(shown, source.swept)]
-    if key is None:
-        return _rows(source, shown, parts, logs, remarks)
-    return _against(source, shown, parts, logs, key, remarks)
-
-
-def last_values(source: Source, metric: str) -> pd.DataFrame:
-    """Final values as `finals` gives them, of all agents where the run has that; equal baselines of cells only once."""
-    table = finals(source, metric)
-    own = source.rows(metric)
-    if own["agent"].isna().any() and own["agent"].notna().any():
-        narrowed = source.metrics[(source.metrics["metric"] != metric) | source.metrics["agent"].isna()]
-        table = finals(replace(source, metrics=narrowed), metric)
-    return table
-
-
-def _averaged(source: Source, metric: str) -> int:
-    """How many agents' values the final ones are means of; 0 for a metric of all of them."""
-    own = source.rows(metric)["agent"]
-    return 0 if own.isna().any() else int(own.nunique())
+        remarks += panels.left_out(len(drawn[0][1]))
+    remarks += [*lost, *constant, *notes.comparability(shown, source.swept)]
+    return _rows(source, drawn, remarks) if key is None else _against(source, drawn, key, remarks)
 
 
 def swept_number(source: Source, key: str) -> str:
@@ -125,12 +98,8 @@ def swept_number(source: Source, key: str) -> str:
 
 def _number_of_the_data(source: Source, table: pd.DataFrame) -> str | None:
     """A swept key of the data with at least two numbers, if there is just one."""
-    found = []
-    for key in source.swept:
-        numbers = pd.to_numeric(table[key], errors="coerce")
-        if key.startswith("data.") and numbers.notna().all() and numbers.nunique() > 1:
-            found.append(key)
-    return found[0] if len(found) == 1 else None
+    keys = [key for key in source.swept if key.startswith("data.") and is_number(table[key])]
+    return keys[0] if len(keys) == 1 else None
 
 
 def _once(table: pd.DataFrame, keys: list[str]) -> Parts:
@@ -149,56 +118,55 @@ def _once(table: pd.DataFrame, keys: list[str]) -> Parts:
     ]
 
 
-def _rows(
-    source: Source, metrics: list[str], parts: list[Parts], logs: list[bool], remarks: list[str]
-) -> Figure:
+def _rows(source: Source, drawn: Ends, remarks: list[str]) -> Figure:
     """A row for each cell and model, and a panel for each metric."""
-    figure, grid = row_panels([label or "main" for label, *_ in parts[0]][:MOST_ROWS], len(metrics))
-    alone = len(metrics) == 1
-    size = "medium" if alone else "small"
-    for axes, metric, of_metric, log in zip(grid, metrics, parts, logs, strict=True):
+    names = [label or "main" for label, *_ in drawn[0][1]]
+    figure, grid = panels.row_panels(names[: panels.MOST_ROWS], len(drawn))
+    size = "medium" if len(drawn) == 1 else "small"
+    for axes, (metric, parts, log) in zip(grid, drawn, strict=True):
         if log:
             axes.set_xscale("log", nonpositive="mask")
-        shown = of_metric[:MOST_ROWS]
+        shown = parts[: panels.MOST_ROWS]
         models = list(dict.fromkeys(model for _, model, _ in shown))
         for row, (_, model, group) in enumerate(shown):
             look = style.line_style(models.index(model))
             values = group["value"].to_numpy(dtype=float)
-            (low,), (median,), (high,) = quartiles_of([values], source.band)
-            colour = look["color"]
-            axes.plot([low, high], [row, row], color=colour, linewidth=2.2, solid_capstyle="butt")
-            style.mark(axes, [median], [row], look["marker"], 7, colour)
+            low, median, high = quartiles_of([values], source.band)[:, 0]
+            style.bar(axes, row, low, high, look["color"])
+            style.mark(axes, [median], [row], look["marker"], 7, look["color"])
             _mean(axes, values.mean(), row)
         axes.set_xlabel(style.metric_label(metric), fontsize=size)
         axes.tick_params(axis="x", labelsize=size)
-    finish_panels(figure, source, f"{words(metrics[0]) if alone else 'the network'} at the end", remarks)
+    panels.finish_panels(figure, source, _title(drawn), remarks)
     return figure
+
+
+def _title(drawn: Ends) -> str:
+    return f"{panels.words(drawn[0][0]) if len(drawn) == 1 else 'the network'} at the end"
 
 
 def _mean(axes: Axes, x: float, y: float) -> None:
     style.mark(axes, [x], [y], "D", 4.5, "white", markeredgecolor="black", zorder=4)
 
 
-def _against(
-    source: Source, metrics: list[str], parts: list[Parts], logs: list[bool], key: str, remarks: list[str]
-) -> Figure:
+def _against(source: Source, drawn: Ends, key: str, remarks: list[str]) -> Figure:
     """A panel for each metric, with a line for each combination of what else is swept."""
-    label = style.key_label(key)
-    if len(metrics) == 1:
+    x, (first, *more) = style.key_label(key), drawn
+    if not more:
         figure, axes = style.new_axes()
-        _draw_against(axes, source, parts[0], key, logs[0])
-        title = f"{words(metrics[0])} at the end"
-        finish(figure, axes, source, label, style.metric_label(metrics[0]), title, remarks)
+        _draw_against(axes, source, first, key)
+        panels.finish(figure, axes, source, x, style.metric_label(first[0]), _title(drawn), remarks)
         return figure
-    figure, grid = panels(len(metrics), label)
-    for axes, metric, of_metric, log in zip(grid, metrics, parts, logs, strict=True):
-        _draw_against(axes, source, of_metric, key, log)
-        name(axes, words(metric))
-    finish_panels(figure, source, "the network at the end", remarks, legend=grid[0])
+    figure, grid = panels.new_panels(len(drawn), x)
+    for axes, ends in zip(grid, drawn, strict=True):
+        _draw_against(axes, source, ends, key)
+        panels.name(axes, panels.words(ends[0]))
+    panels.finish_panels(figure, source, _title(drawn), remarks, legend=grid[0])
     return figure
 
 
-def _draw_against(axes: Axes, source: Source, parts: Parts, key: str, log: bool) -> None:
+def _draw_against(axes: Axes, source: Source, ends: End, key: str) -> None:
+    _, parts, log = ends
     if log:
         axes.set_yscale("log", nonpositive="mask")
     ticks: set[float] = set()
@@ -241,15 +209,19 @@ def draw_paired(source: Source) -> dict[str, Figure]:
 
 
 def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
-    if len(table) > MOST_ROWS:
+    if len(table) > panels.MOST_ROWS:
         raise InputError(f"{len(table)} cells and models are too many for one figure")
-    figure, (axes,) = row_panels(_labels(source, table), 1, many=False)
+    values = values_of_rows(source.swept, [table[key] for key in source.swept], len(table))
+    if table["model"].nunique() > 1:
+        values = [[*row, f"model = {model}"] for row, model in zip(values, table["model"], strict=True)]
+    names = list(map(", ".join, values))
+    figure, (axes,) = panels.row_panels(names, 1, many=False)
     axes.axvline(0.0, color="0.25", linewidth=1.0)
     colour = style.line_style(0)["color"]
     rows = table[["difference", "low", "high"]].itertuples(index=False, name=None)
     for row, (estimate, low, high) in enumerate(rows):
         if np.isfinite([low, high]).all():
-            axes.plot([low, high], [row, row], color=colour, linewidth=2.2, solid_capstyle="butt")
+            style.bar(axes, row, low, high, colour)
         face = colour if low > 0 or high < 0 else "white"
         style.mark(axes, [estimate], [row], "o", 7, colour, markerfacecolor=face, markeredgewidth=1.6)
     axes.set_xlabel(style.wrapped(f"{label_of(metric)}: difference", 60))
@@ -262,14 +234,8 @@ def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
         remarks.append(f"{lost} pairs are left out, since one of the two ends infinite or undefined.")
     if table["low"].isna().any():
         remarks.append("No interval where there are fewer than two pairs.")
-    reference = ", ".join(f"{key.split('.')[-1]} = {value}" for key, value in source.reference.items())
-    finish_panels(figure, source, f"{words(metric)} at the end, less that with {reference}", remarks)
+    reference = ", ".join(f"{short(key)} = {value}" for key, value in source.reference.items())
+    panels.finish_panels(
+        figure, source, f"{panels.words(metric)} at the end, less that with {reference}", remarks
+    )
     return figure
-
-
-def _labels(source: Source, table: pd.DataFrame) -> list[str]:
-    """Values of the swept keys of each row, and its model where there are several."""
-    columns = {key.split(".")[-1]: distinct([as_text(value) for value in table[key]]) for key in source.swept}
-    if table["model"].nunique() > 1:
-        columns["model"] = [str(model) for model in table["model"]]
-    return [", ".join(named(key, texts[row]) for key, texts in columns.items()) for row in range(len(table))]

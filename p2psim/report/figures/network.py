@@ -12,25 +12,9 @@ from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.core.intervals import mean_interval
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.report import notes, style
-from p2psim.report.curves import curves, finals, labelled, samples_by
-from p2psim.report.panels import (
-    MOST_LINES,
-    MOST_ROWS,
-    axis_label,
-    axis_words,
-    changing,
-    draw_curve,
-    finish_panels,
-    grid_panels,
-    left_out,
-    name,
-    panels,
-    row_panels,
-    stem,
-    words,
-)
-from p2psim.report.source import Source, as_text, named
+from p2psim.report import notes, panels, style
+from p2psim.report.curves import curves, finals, is_number, labelled, samples_by
+from p2psim.report.source import Source, as_text, named, short
 
 #: A log axis from this ratio of largest and smallest value on.
 WIDE = 10
@@ -47,7 +31,7 @@ def draw_load(source: Source) -> dict[str, Figure]:
     InputError
         If no number of the network is swept, or nothing was recorded that could be drawn.
     """
-    keys = [key for key in source.swept if key.startswith("network.") and _is_number(source.metrics[key])]
+    keys = [key for key in source.swept if key.startswith("network.") and is_number(source.metrics[key])]
     if not keys:
         raise InputError("the run sweeps no number of the network, such as network.channel.airtime")
     names = [source.metric] if source.metric else _in_order(source)
@@ -55,12 +39,6 @@ def draw_load(source: Source) -> dict[str, Figure]:
         raise InputError("the run recorded nothing to draw")
     several = len(keys) > 1
     return {f"load-{key.split('.')[-1]}" if several else "load": _load(source, key, names) for key in keys}
-
-
-def _is_number(column: "pd.Series[float]") -> bool:
-    """Whether a swept key is a number in every cell, with at least two values."""
-    numbers = pd.to_numeric(column, errors="coerce")
-    return bool(np.isfinite(numbers).all()) and numbers.nunique() > 1
 
 
 def _in_order(source: Source) -> list[str]:
@@ -74,30 +52,26 @@ def _in_order(source: Source) -> list[str]:
 
 
 def _load(source: Source, key: str, names: list[str]) -> Figure:
-    names, constant = changing(source, names)
-    figure, grid = panels(len(names), key.split(".")[-1])
+    names, constant = panels.changing(source, names)
+    figure, grid = panels.new_panels(len(names), key.split(".")[-1])
     left = 0
     for axes, metric in zip(grid, names, strict=True):
         table = finals(source, metric)
         left += int((~np.isfinite(table["value"].to_numpy(dtype=float))).sum())
         _panel(axes, source, key, table)
-        name(axes, words(metric))
-    replicas = source.metrics.groupby("cell")["replica"].nunique()
-    remarks = [
-        f"Last record: mean of {notes.replicas(replicas.tolist())} with Student's t interval, 95 % each, not "
-        "of all together."
-    ]
-    if left:
-        remarks.append(f"{left} values that end infinite or undefined are left out.")
+        panels.name(axes, panels.words(metric))
+    replicas = notes.replicas(source.metrics.groupby("cell")["replica"].nunique().tolist())
+    remarks = [f"Last record: mean of {replicas} with Student's t interval, 95 % each, not of all together."]
+    remarks += [f"{left} values that end infinite or undefined are left out."] if left else []
     title = f"the end of the run against {key}"
-    finish_panels(figure, source, title, [*remarks, *constant], legend=grid[0])
+    panels.finish_panels(figure, source, title, [*remarks, *constant], legend=grid[0])
     return figure
 
 
 def _panel(axes: Axes, source: Source, key: str, table: pd.DataFrame) -> None:
-    table = table[table["model"] == "main"] if (table["model"] == "main").any() else table
-    x = table[key].astype(float)
-    table = table.assign(**{key: x})
+    of_main = table["model"] == "main"
+    table = (table[of_main] if of_main.any() else table).astype({key: float})
+    x = table[key]
     if (x > 0).all() and x.max() >= WIDE * x.min():
         axes.set_xscale("log")
         style.plain_ticks(axes, x.unique())
@@ -143,14 +117,13 @@ def draw_network(source: Source) -> dict[str, Figure]:
             f"the run recorded no such metric of the network; record.metrics can name {', '.join(NETWORK_METRICS)}"
         )
     cells = source.metrics["cell"].nunique()
-    crowded = cells > MOST_LINES and bool(source.swept)
-    figures = {stem(source, "network"): _facets(source, names) if crowded else _metrics(source, names)}
+    crowded = cells > panels.MOST_LINES and bool(source.swept)
+    figures = {panels.stem(source, "network"): _facets(source, names) if crowded else _metrics(source, names)}
     causes = [metric for metric in CAUSES if metric in names and (source.rows(metric)["value"] > 0).any()]
     if causes and source.metric is None:
-        if cells <= MOST_LINES:
-            figures[stem(source, "network-causes")] = _causes(source, causes)
-        else:
-            figures["network-causes"] = _bars(source, causes)
+        few = cells <= panels.MOST_LINES
+        figure = (_causes if few else _bars)(source, causes)
+        figures[panels.stem(source, "network-causes") if few else "network-causes"] = figure
     return figures
 
 
@@ -161,70 +134,67 @@ def columns(source: Source) -> list[tuple[str, Source]]:
     where no key divides them so.
     """
     cells = source.metrics.drop_duplicates("cell").sort_values("cell")
-    values = {key: cells[key].nunique(dropna=False) for key in source.swept}
-    fitting = [
-        key
-        for key, count in values.items()
-        if count <= MOST_COLUMNS and cells.groupby(key, dropna=False).size().max() <= MOST_LINES
-    ]
-    if fitting:
-        key = min(fitting, key=lambda one: values[one])
-        word = key.split(".")[-1]
-        return [(named(word, as_text(part.fixed[key])), part) for part in source.facets(key)]
+    fitting = {
+        key: cells[key].nunique(dropna=False)
+        for key in source.swept
+        if cells.groupby(key, dropna=False).size().max() <= panels.MOST_LINES
+    }
+    key = min(fitting, key=lambda name: fitting[name], default=None)
+    if key is not None and fitting[key] <= MOST_COLUMNS:
+        return [(named(short(key), as_text(part.fixed[key])), part) for part in source.facets(key)]
     numbers = cells["cell"].tolist()
-    out = []
-    for start in range(0, len(numbers), MOST_LINES):
-        some = numbers[start : start + MOST_LINES]
-        out.append((f"cells {some[0]} to {some[-1]}", source.of_cells(some)))
-    return out
+    parts = [numbers[at : at + panels.MOST_LINES] for at in range(0, len(numbers), panels.MOST_LINES)]
+    return [(f"cells {part[0]} to {part[-1]}", source.of_cells(part)) for part in parts]
 
 
 def _facets(source: Source, names: list[str]) -> Figure:
     """A row of panels for each metric, a column for each part of the cells, a line for each cell of it."""
-    names, constant = changing(source, names)
+    names, constant = panels.changing(source, names)
     parts = columns(source)
     shown = parts[:MOST_COLUMNS]
-    figure, grid = grid_panels(list(map(words, names)), [label for label, _ in shown], axis_label(source))
+    figure, grid = panels.grid_panels(
+        list(map(panels.words, names)), [label for label, _ in shown], panels.axis_label(source)
+    )
     numbers: dict[str, int] = {}
     for row, metric in zip(grid, names, strict=True):
         for axes, (_, part) in zip(row, shown, strict=True):
             drawn = curves(part, metric)
             for curve in drawn:
-                draw_curve(axes, curve, numbers.setdefault(curve.label, len(numbers)), None, band=False)
+                panels.draw_curve(
+                    axes, curve, numbers.setdefault(curve.label, len(numbers)), None, band=False
+                )
     # Not every column need have every line.
     for label, index in numbers.items():
         grid[0][0].plot([], [], label=label or None, **style.plain_line(index))
     remarks = [f"Median of {notes.replicas([curve.replicas for curve in drawn])}."]
     if len(parts) > len(shown):
-        remarks.append(
-            f"The first {MOST_COLUMNS * MOST_LINES} of {source.metrics['cell'].nunique()} cells are drawn; --facet KEY "
-            "draws a figure for each value of a swept key."
-        )
-    title = f"the network against {axis_words(source)}"
-    finish_panels(figure, source, title, [*remarks, *constant], legend=grid[0][0])
+        cells = source.metrics["cell"].nunique()
+        remarks += panels.left_out(cells, MOST_COLUMNS * panels.MOST_LINES, "cells")
+    title = f"the network against {panels.axis_words(source)}"
+    panels.finish_panels(figure, source, title, [*remarks, *constant], legend=grid[0][0])
     return figure
 
 
 def _metrics(source: Source, names: list[str]) -> Figure:
-    names, constant = changing(source, names)
-    figure, grid = panels(len(names), axis_label(source))
+    names, constant = panels.changing(source, names)
+    figure, grid = panels.new_panels(len(names), panels.axis_label(source))
     for axes, metric in zip(grid, names, strict=True):
         drawn = curves(source, metric)
         banded = len(drawn) <= MOST_BANDS
         for index, curve in enumerate(drawn):
-            draw_curve(axes, curve, index, curve.label or None, banded)
-        name(axes, words(metric))
+            panels.draw_curve(axes, curve, index, curve.label or None, banded)
+        panels.name(axes, panels.words(metric))
     replicas = notes.replicas([curve.replicas for curve in drawn])
     remark = f"Median{' and 25 to 75 %' if banded else ''} of {replicas}."
-    title = f"the network against {axis_words(source)}"
-    finish_panels(figure, source, title, [remark, *constant], legend=grid[0])
+    title = f"the network against {panels.axis_words(source)}"
+    panels.finish_panels(figure, source, title, [remark, *constant], legend=grid[0])
     return figure
 
 
 def _causes(source: Source, causes: list[str]) -> Figure:
     by_cause = [curves(source, metric) for metric in causes]
     cells = len(by_cause[0])
-    figure, grid = panels(cells, axis_label(source))
+    figure, grid = panels.new_panels(cells, panels.axis_label(source))
     top = 0.0
     for place, axes in enumerate(grid):
         lines = [of_cells[place] for of_cells in by_cause]
@@ -232,13 +202,13 @@ def _causes(source: Source, causes: list[str]) -> Figure:
         looks = [style.line_style(index)["color"] for index in range(len(causes))]
         axes.stackplot(lines[0].x, heights, colors=looks, labels=[CAUSES[c] for c in causes], alpha=0.85)
         top = max(top, float(heights.sum(axis=0).max()))
-        name(axes, lines[0].label)
+        panels.name(axes, lines[0].label)
         axes.margins(x=0)
     for axes in grid:
         axes.set_ylim(0, min(1.0, 1.1 * top) or 1.0)
     figure.supylabel("share of attempts so far that failed", fontsize="medium")
-    title = f"why messages did not arrive, against {axis_words(source)}"
-    finish_panels(figure, source, title, _of_causes(source), legend=grid[0])
+    title = f"why messages did not arrive, against {panels.axis_words(source)}"
+    panels.finish_panels(figure, source, title, _of_causes(source), legend=grid[0])
     return figure
 
 
@@ -247,8 +217,8 @@ def _bars(source: Source, causes: list[str]) -> Figure:
     tables = {cause: finals(source, cause).groupby("cell")["value"].mean() for cause in causes}
     cells = source.rows(causes[0]).drop_duplicates("cell")
     names = {int(part["cell"].iloc[0]): label for label, _, part in labelled(cells, source.swept, ["cell"])}
-    shown = list(names)[:MOST_ROWS]
-    figure, (axes,) = row_panels([names[cell] for cell in shown], 1)
+    shown = list(names)[: panels.MOST_ROWS]
+    figure, (axes,) = panels.row_panels([names[cell] for cell in shown], 1)
     left = np.zeros(len(shown))
     for index, cause in enumerate(causes):
         width = tables[cause].loc[shown].to_numpy(dtype=float)
@@ -257,15 +227,13 @@ def _bars(source: Source, causes: list[str]) -> Figure:
         left = left + width
     axes.set_xlim(left=0)
     axes.set_xlabel("share of all attempts that failed")
-    remarks = [*_of_causes(source), *left_out(len(names))]
-    finish_panels(figure, source, "why messages did not arrive", remarks, legend=axes)
+    remarks = [*_of_causes(source), *panels.left_out(len(names))]
+    panels.finish_panels(figure, source, "why messages did not arrive", remarks, legend=axes)
     return figure
 
 
 def _of_causes(source: Source) -> list[str]:
     """What is to be said under figures of causes."""
-    left = [CAUSES[cause] for cause in CAUSES if cause not in source.recorded()]
-    remarks = ["Mean over replicas. An attempt is a message to one receiver, each time that it is sent."]
-    if left:
-        remarks.append(f"Not recorded: {', '.join(left)}.")
-    return remarks
+    left = [words for cause, words in CAUSES.items() if cause not in source.recorded()]
+    remark = "Mean over replicas. An attempt is a message to one receiver, each time that it is sent."
+    return [remark, f"Not recorded: {', '.join(left)}."] if left else [remark]

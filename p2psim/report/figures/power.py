@@ -4,7 +4,7 @@
 of a log-log curve are left out of the fit. The interval of the slope of medians is a bootstrap over replicas.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from p2psim.core.errors import InputError
-from p2psim.report import notes, style
+from p2psim.report import notes, panels, style
 from p2psim.report.curves import finals, labelled, quartiles_of
-from p2psim.report.panels import finish, words
 from p2psim.report.source import FITNESS, Float, Source
 from p2psim.theory.bounds.shape import ShapeBound, fit_shape, inverse_square_sum
 from p2psim.theory.noise_floor import PowerLaw, fit_power_law
@@ -101,59 +100,53 @@ class Points:
         return fit_shape(self.records[fitted], self.inverse_squares[fitted], self.median[fitted])
 
 
-def records_of_cells(source: Source) -> dict[int, float]:
-    """n, the records of all owners, of each cell."""
-    return {cell: float(owners["records"].sum()) for cell, owners in _owners(source.agents, "index").items()}
+def records_of_cells(source: Source) -> "pd.Series[float]":
+    """n, the records of all owners, by cell."""
+    return _owners(source.agents, "index")["records"].sum().astype(float)
 
 
-def budgets_of_cells(source: Source) -> dict[int, float]:
-    """Σ1/ε_i² over the owners of each cell, from the budgets in the ledger; NaN where one is unknown."""
-    return {
-        cell: inverse_square_sum(owners["budget"].to_numpy(dtype=float, na_value=np.nan))
-        for cell, owners in _owners(source.ledger, "agent").items()
-    }
+def budgets_of_cells(source: Source) -> "pd.Series[float]":
+    """Σ1/ε_i² over the owners, by cell, from the budgets in the ledger; NaN where one is unknown."""
+    budgets = _owners(source.ledger, "agent")["budget"]
+    return budgets.agg(lambda of_cell: inverse_square_sum(of_cell.to_numpy(dtype=float, na_value=np.nan)))
 
 
-def _owners(table: pd.DataFrame, agent: str) -> dict[int, pd.DataFrame]:
-    """Rows of the owners of each cell, in its first replica."""
-    first = table[table["replica"] == table.groupby("cell")["replica"].transform("min")]
-    cells = first[first[agent] >= 0].groupby("cell", sort=True)
-    return {int(rows["cell"].iloc[0]): rows for _, rows in cells}
+def _owners(table: pd.DataFrame, agent: str) -> Any:
+    """Rows of the owners, by cell, in its first replica."""
+    first = table["replica"] == table.groupby("cell")["replica"].transform("min")
+    return table[first & (table[agent] >= 0)].groupby("cell", sort=True)
 
 
-def points(source: Source, metric: str, x_of_cell: Mapping[int, float], hide: Sequence[str]) -> list[Points]:
+def points(source: Source, metric: str, x_of_cell: "pd.Series[float]", hide: Sequence[str]) -> list[Points]:
     """Collect lines of final values: cells that agree in all swept keys but those hidden, which the axis stands for.
 
     An infinite x is a limit. Keys that advance together with x (``zip``) would leave one point a line; then all cells
     form one line.
     """
     table = finals(source, metric)
-    table = table.assign(x=table["cell"].map(dict(x_of_cell))).dropna(subset="x")
+    of_cells = {"x": x_of_cell, "n": records_of_cells(source), "squares": budgets_of_cells(source)}
+    table = table.assign(**{name: table["cell"].map(known) for name, known in of_cells.items()})
+    table = table.dropna(subset="x")
     lines = list(labelled(table, [key for key in source.swept if key not in hide]))
     if all(line["x"].nunique() < 2 for *_, line in lines) and table["x"].nunique() > 1:
         lines = list(labelled(table, []))
-    records, budgets = records_of_cells(source), budgets_of_cells(source)
     out = []
     for label, _, group in lines:
         counts = tuple(map(int, group.groupby(["x", "cell"], sort=True).size()))
         bad = int((~np.isfinite(group["value"].to_numpy(dtype=float))).sum())
         limits = group.loc[np.isposinf(group["x"]), "value"].to_numpy(dtype=float)
         limit = float(quartiles_of([limits])[1, 0]) if len(limits) else None
-        parts = [part for _, part in group[np.isfinite(group["x"])].groupby(["x", "cell"], sort=True)]
-        samples = [part["value"].to_numpy(dtype=float) for part in parts]
+        cells = group[np.isfinite(group["x"])].groupby(["x", "cell"], sort=True)
+        samples = [values.to_numpy(dtype=float) for _, values in cells["value"]]
+        x, n, squares = cells[["x", "n", "squares"]].first().to_numpy(dtype=float, na_value=np.nan).T
         low, median, high = quartiles_of(samples, source.band)
-        x = np.array([float(part["x"].iloc[0]) for part in parts])
         used = np.isfinite(median) & (median > 0)
         if len(np.unique(x[used])) == used.sum():
             used[used] = straight_part(x[used], median[used])
         interval = None
         if len(np.unique(x[used])) > 1:
-            replicas = [part["replica"].to_numpy(dtype=np.int64) for part in parts]
+            replicas = [of_cell.to_numpy(dtype=np.int64) for _, of_cell in cells["replica"]]
             interval = slope_interval(x[used], list(compress(samples, used)), list(compress(replicas, used)))
-        n, squares = (
-            np.array([known.get(int(part["cell"].iloc[0]), np.nan) for part in parts])
-            for known in (records, budgets)
-        )
         out.append(Points(label, x, low, median, high, used, n, squares, limit, counts, bad, interval))
     return out
 
@@ -225,7 +218,7 @@ def _medians(drawn: Float) -> Float:
 
 
 def _draw(
-    source: Source, metric: str, x_of_cell: Mapping[int, float], hide: Sequence[str], name: str, symbol: str
+    source: Source, metric: str, x_of_cell: "pd.Series[float]", hide: Sequence[str], name: str, symbol: str
 ) -> dict[str, Figure]:
     """Draw lines of points with bars, slopes and fitted bounds, against a quantity with a name and a symbol."""
     lines = points(source, metric, x_of_cell, hide)
@@ -246,19 +239,19 @@ def _draw(
     if any(line.limit is not None for line in lines):
         axes.plot([], [], color="0.3", linestyle=LIMIT_DASHES, label=f"median at {symbol} = ∞")
     counts = notes.replicas([count for line in lines for count in line.counts])
-    remarks = [
-        f"Point: median of {counts}; bar: {source.band_words}. "
-        "Fit: least squares through the medians on log scales; "
-        "its interval: 95 %, by the bootstrap over replicas.",
-        *_remarks(lines, "ψ" if metric == FITNESS else metric, symbol),
-    ]
+    fit = "Fit: least squares through the medians on log scales; its interval: 95 %, by the bootstrap over replicas."
+    remarks = [f"Point: median of {counts}; bar: {source.band_words}. {fit}"]
+    remarks += _remarks(lines, "ψ" if metric == FITNESS else metric, symbol)
     if any(bound is not None for bound in bounds):
         remarks.append(
             "F (11): (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i²; c₁, c₂ ≥ 0 fitted to the medians by relative error."
         )
     remarks += notes.hidden_note([v for line in lines for v in (line.low, line.median, line.high)])
-    y, title = style.wrapped(f"final {style.metric_label(metric)}"), f"final {words(metric)} against {symbol}"
-    finish(figure, axes, source, style.AXIS_LABELS[name], y, title, remarks)
+    y, title = (
+        style.wrapped(f"final {style.metric_label(metric)}"),
+        f"final {panels.words(metric)} against {symbol}",
+    )
+    panels.finish(figure, axes, source, style.AXIS_LABELS[name], y, title, remarks)
     stem = "size" if name == "records" else name
     return {stem if metric == FITNESS else f"{stem}-{metric}": figure}
 
@@ -309,11 +302,11 @@ def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
         for line in lines
         if line.not_finite
     ]
-    flat = []
-    for line in lines:
-        left = line.x[np.isfinite(line.median) & (line.median > 0) & ~line.used]
-        if len(left):
-            flat.append(f"{symbol} = {', '.join(f'{x:g}' for x in left)}{notes.of(line.label)}")
+    flat = [
+        f"{symbol} = {', '.join(f'{x:g}' for x in left)}{notes.of(line.label)}"
+        for line in lines
+        if len(left := line.x[np.isfinite(line.median) & (line.median > 0) & ~line.used])
+    ]
     if flat:
         out.append(
             f"Hollow points are not used for slopes and bounds, since {what} is flat there, saturated "
@@ -321,10 +314,8 @@ def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
         )
     bare = [line for line in lines if line.used.sum() >= 2 and line.interval is None]
     if bare:
-        out.append(
-            f"No interval for want of {FEWEST} replicas a point, or of positive medians in all resamples"
-            f"{_listed(bare)}."
-        )
+        why = f"want of {FEWEST} replicas a point, or of positive medians in all resamples"
+        out.append(f"No interval for {why}{_listed(bare)}.")
     none = [line for line in lines if line.used.sum() < 2]
     if none:
         out.append(f"No slope, for want of two usable points{_listed(none)}.")
@@ -360,15 +351,11 @@ def draw_epsilon(source: Source) -> dict[str, Figure]:
         )
     cells = rows.drop_duplicates("cell").set_index("cell")[KEY]
     values = pd.to_numeric(cells, errors="coerce").astype(float)
-    if values.isna().any():
-        raise InputError(
-            f"{KEY} must be one number for all owners in every cell, got {cells[values.isna()].iloc[0]}"
-        )
+    if (other := cells[values.isna()]).size:
+        raise InputError(f"{KEY} must be one number for all owners in every cell, got {other.iloc[0]}")
     if values[np.isfinite(values)].nunique() < 2:
         raise InputError(f"{KEY} must take at least two finite values, got {sorted(values.unique())}")
-    return _draw(
-        source, metric, {int(str(cell)): value for cell, value in values.items()}, [KEY], "epsilon", "ε"
-    )
+    return _draw(source, metric, values, [KEY], "epsilon", "ε")
 
 
 def draw_size(source: Source) -> dict[str, Figure]:
@@ -383,14 +370,13 @@ def draw_size(source: Source) -> dict[str, Figure]:
     """
     metric = source.metric or FITNESS
     rows = source.rows(metric)
-    records = {cell: n for cell, n in records_of_cells(source).items() if n > 0}
-    sizes = sorted({records[cell] for cell in rows["cell"].unique() if cell in records})
+    records = records_of_cells(source)
+    records = records[records > 0]
+    sizes = np.unique(records[records.index.isin(rows["cell"])])
     if len(sizes) < 2:
-        given = f"every cell has n = {sizes[0]:g}" if sizes else "the agents' table has none"
-        raise InputError(
-            f"the run has no sweep over the number of records ({given}); "
-            "sweep a key of data.partition, for instance its sizes"
-        )
+        given = f"every cell has n = {sizes[0]:g}" if sizes.size else "the agents' table has none"
+        cure = "sweep a key of data.partition, for instance its sizes"
+        raise InputError(f"the run has no sweep over the number of records ({given}); {cure}")
     # The keys that set n are those whose value says which n a cell has, and that alone.
     heads = rows.drop_duplicates("cell")
     n = heads["cell"].map(records)

@@ -6,20 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
-from p2psim.report import style
+from p2psim.report import panels, style
 from p2psim.report.curves import labelled
-from p2psim.report.panels import (
-    MOST_LINES,
-    MOST_ROWS,
-    axis_label,
-    axis_words,
-    finish,
-    finish_panels,
-    left_out,
-    row_panels,
-    stem,
-    words,
-)
 from p2psim.report.source import Source
 from p2psim.runs.summary import Reached, first_reached, rises, share_reached
 
@@ -47,6 +35,11 @@ class TargetCurve:
     censored: np.ndarray
     replicas: int
 
+    @property
+    def how_many(self) -> str:
+        """How many replicas reach the target, of how many."""
+        return f"{self.replicas - self.censored.size} of {self.replicas}"
+
 
 def draw_targets(source: Source) -> dict[str, Figure]:
     """Kaplan-Meier estimate of the share that has reached the target, a line for each cell and model.
@@ -61,10 +54,10 @@ def draw_targets(source: Source) -> dict[str, Figure]:
     if source.metric is None or source.target is None:
         raise InputError("give what is to be reached: --metric NAME --target VALUE")
     drawn = lines(source, source.metric, source.target)
-    aim = f"{words(source.metric)} {'≥' if rises(source.metric) else '≤'} {source.target:g}"
-    title = f"{aim} by {axis_words(source)}"
-    figure = (_shares if len(drawn) <= MOST_LINES else _rows)(source, title, drawn)
-    return {stem(source, f"targets-{source.metric}-{source.target:g}"): figure}
+    aim = f"{panels.words(source.metric)} {'≥' if rises(source.metric) else '≤'} {source.target:g}"
+    title = f"{aim} by {panels.axis_words(source)}"
+    figure = (_shares if len(drawn) <= panels.MOST_LINES else _rows)(source, title, drawn)
+    return {panels.stem(source, f"targets-{source.metric}-{source.target:g}"): figure}
 
 
 def lines(source: Source, metric: str, target: float) -> list[TargetCurve]:
@@ -84,8 +77,8 @@ def lines(source: Source, metric: str, target: float) -> list[TargetCurve]:
 
 
 def _rows(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
-    shown = drawn[:MOST_ROWS]
-    figure, (axes,) = row_panels([f"{line.label or 'main'} ({_how_many(line)})" for line in shown], 1)
+    shown = drawn[: panels.MOST_ROWS]
+    figure, (axes,) = panels.row_panels([f"{line.label or 'main'} ({line.how_many})" for line in shown], 1)
     colour = style.line_style(0)["color"]
     for row, line in enumerate(shown):
         early, half, late = (line.reached.quantile(share) for share in (0.25, 0.5, 0.75))
@@ -97,21 +90,15 @@ def _rows(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
             style.mark(axes, [line.end], [row], ">", 6, "white", markeredgecolor=colour)
     axes.set_xlim(left=0)
     style.few_ticks(axes)
-    axes.set_xlabel(axis_label(source))
-    remarks = [
-        "Dot: where half of the replicas have reached it; line: from a quarter to three quarters (Kaplan, Meier). "
-        "In brackets: how many do.",
-    ]
+    axes.set_xlabel(panels.axis_label(source))
+    dot = "Dot: where half of the replicas have reached it"
+    remarks = [f"{dot}; line: from a quarter to three quarters (Kaplan, Meier). In brackets: how many do."]
     if any(not np.isfinite(line.reached.quantile(0.75)) for line in shown):
         remarks.append(
             "Arrow: the end of the last replica, where less than three quarters have reached it by then."
         )
-    finish_panels(figure, source, title, [*remarks, *_never(drawn), *left_out(len(drawn))])
+    panels.finish_panels(figure, source, title, [*remarks, *_never(drawn), *panels.left_out(len(drawn))])
     return figure
-
-
-def _how_many(line: TargetCurve) -> str:
-    return f"{line.replicas - line.censored.size} of {line.replicas}"
 
 
 def _shares(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
@@ -125,7 +112,7 @@ def _shares(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
             for part in (reached.share, reached.low, reached.high)
         )
         half = reached.quantile(0.5)
-        result = f"{_how_many(line)}; {f'half by {half:.3g}' if np.isfinite(half) else 'never half'}"
+        result = f"{line.how_many}; {f'half by {half:.3g}' if np.isfinite(half) else 'never half'}"
         label = f"{line.label}\n{result}" if line.label else result
         axes.plot(x, share, drawstyle="steps-post", linewidth=1.8, label=label, **look)
         if banded and reached.at.size:
@@ -139,15 +126,13 @@ def _shares(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
     band = "; band: its 95 % interval (Rothman, Wilson)" if banded else ""
     remark = f"Line: share of the replicas at the first record that reaches the target (Kaplan, Meier){band}."
     y = "share of replicas that have reached it"
-    finish(figure, axes, source, axis_label(source), y, title, [remark, *_never(drawn, " (ticks)")])
+    panels.finish(
+        figure, axes, source, panels.axis_label(source), y, title, [remark, *_never(drawn, " (ticks)")]
+    )
     return figure
 
 
 def _never(drawn: list[TargetCurve], shown_as: str = "") -> list[str]:
-    never = sum(line.censored.size for line in drawn)
-    if not never:
-        return []
-    total = sum(line.replicas for line in drawn)
-    return [
-        f"{never} of {total} replicas end without having reached it{shown_as}, and count as long as they are watched."
-    ]
+    never, total = sum(line.censored.size for line in drawn), sum(line.replicas for line in drawn)
+    end = f"{never} of {total} replicas end without having reached it{shown_as}"
+    return [f"{end}, and count as long as they are watched."] if never else []

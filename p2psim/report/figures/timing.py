@@ -30,11 +30,9 @@ def draw_timing(source: Source) -> dict[str, Figure]:
     """
     if source.events is None or source.events.empty:
         raise InputError("the run recorded no events; set record.events: true and run again")
-    events = source.events
-    cell = events["cell"].min()
-    events = events[events["cell"] == cell]
-    replica = events["replica"].min()
-    events = events[events["replica"] == replica].sort_values("seq", kind="stable")
+    events = source.events.sort_values(["cell", "replica", "seq"], kind="stable")
+    cell, replica = events[["cell", "replica"]].iloc[0].tolist()
+    events = events[(events["cell"] == cell) & (events["replica"] == replica)]
     commits = events[events["kind"] == "commit"]
     if commits.empty:
         raise InputError(f"there is no commit in replica {replica} of cell {cell}")

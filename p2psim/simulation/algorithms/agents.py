@@ -24,13 +24,12 @@ from p2psim.theory.star import answer_frequencies
 if TYPE_CHECKING:
     from p2psim.data.prepare import Prepared
     from p2psim.network.graph import Graph
-    from p2psim.simulation.prepared import PreparedData
 
 
 def names_of(prepared: Prepared) -> dict[str, np.ndarray]:
     """Names and groups of the agents as arrays of a case; no groups where there are none."""
-    made = {"labels": np.array(prepared.labels, dtype=np.str_)}
-    return made if prepared.groups is None else made | {"groups": np.array(prepared.groups, dtype=np.str_)}
+    names = {"labels": prepared.labels} | ({"groups": prepared.groups} if prepared.groups else {})
+    return {key: np.array(values, dtype=np.str_) for key, values in names.items()}
 
 
 def members_of(arrays: Mapping[str, np.ndarray]) -> Members:
@@ -49,34 +48,14 @@ def members_of(arrays: Mapping[str, np.ndarray]) -> Members:
     return Members(tuple(arrays["labels"].tolist()), groups, {"records": records, "label": labels})
 
 
-def star_agents(case: PreparedData, records: np.ndarray, budget: np.ndarray) -> dict[str, np.ndarray]:
-    """Columns of the run folder's table of agents, from ``index`` on, one row an owner."""
-    return agents_table(case, records, _star_centralities(records.size), budget)
-
-
-def agents_table(
-    case: PreparedData, records: np.ndarray, centralities: dict[str, np.ndarray], budget: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Columns of the table of agents; centralities are those of whoever knows the graph."""
-    groups = case.groups if case.groups is not None else ("",) * records.size
-    return {
-        "index": np.arange(records.size, dtype=np.int32),
-        "label": np.array(case.labels, dtype=object),
-        "group": np.array(groups, dtype=object),
-        "records": records,
-        **centralities,
-        "budget": budget,
-    }
-
-
 @lru_cache(maxsize=8)
-def _star_centralities(owners: int) -> dict[str, np.ndarray]:
+def star_centralities(owners: int) -> dict[str, np.ndarray]:
     """Degree and normalised centralities (Freeman 1979) of a star's owners: the learner is on every shortest path."""
-    others = owners  # the learner and the other owners
+    # To each the learner and the other owners are as many others as there are owners.
     return {
         "degree": np.ones(owners, np.int32),
-        "degree_centrality": np.full(owners, 1 / others),
-        "closeness_centrality": np.full(owners, others / (1 + 2 * (owners - 1))),
+        "degree_centrality": np.full(owners, 1 / owners),
+        "closeness_centrality": np.full(owners, owners / (1 + 2 * (owners - 1))),
         "betweenness_centrality": np.zeros(owners),
     }
 
@@ -96,16 +75,12 @@ def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.nda
     indptr, indices = np.frombuffer(indptr_bytes, np.int64), np.frombuffer(indices_bytes, np.int32)
     degrees = np.diff(indptr)
     n = degrees.size
-    made: dict[str, np.ndarray] = {
+    table: dict[str, np.ndarray] = {
         "degree": degrees.astype(np.int32),
         "degree_centrality": degrees / max(n - 1, 1),
     }
     if n > _MOST_CENTRALITIES:
-        return {
-            **made,
-            "closeness_centrality": np.full(n, np.nan),
-            "betweenness_centrality": np.full(n, np.nan),
-        }
+        return table | {f"{name}_centrality": np.full(n, np.nan) for name in ("closeness", "betweenness")}
     import rustworkx as rx
 
     graph: rx.PyGraph[None, None] = rx.PyGraph()
@@ -115,11 +90,10 @@ def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.nda
     graph.extend_from_edge_list(list(zip(owners[once].tolist(), indices[once].tolist(), strict=True)))
     # Beyond so many agents they would be found on several threads, which workers do not have.
     alone = n + 1
-    closeness = rx.closeness_centrality(graph, parallel_threshold=alone)
-    betweenness = rx.betweenness_centrality(graph, parallel_threshold=alone)
-    made["closeness_centrality"] = np.array([closeness[i] for i in range(n)])
-    made["betweenness_centrality"] = np.array([betweenness[i] for i in range(n)])
-    return made
+    for name in ("closeness_centrality", "betweenness_centrality"):
+        values = getattr(rx, name)(graph, parallel_threshold=alone)
+        table[name] = np.array([values[i] for i in range(n)])
+    return table
 
 
 def long_run_frequencies(network: Network) -> tuple[np.ndarray, bool]:

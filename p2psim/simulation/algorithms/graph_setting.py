@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,69 +11,19 @@ from p2psim.core.errors import MeaningError
 from p2psim.learning.graph.algorithms import GraphAlgorithm
 from p2psim.learning.graph.metrics import GRAPH_METRICS
 from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
-from p2psim.network.graph import Graph, TopologyInputs
-from p2psim.network.topologies import draw_links
-from p2psim.simulation.algorithms.agents import names_of
-from p2psim.simulation.algorithms.replay import order_of, record_bound, x_bound
-from p2psim.simulation.outcome import streams_of
+from p2psim.network.graph import Graph
+from p2psim.simulation.algorithms.replay import claim_of, record_bound, x_bound
 
 if TYPE_CHECKING:
-    from p2psim.data.prepare import Prepared
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.prepared import PreparedData
 
 _TABLES = ("X", "y", "offsets", "test_X", "test_y", "test_offsets")
 
 
-def identify(scenario: Scenario) -> dict[str, Any]:
-    """Return what determines the arrays of a case, beside the data section."""
-    loss = scenario.learning.loss
-    return {"intercept": loss.intercept, "classes": loss.needs_classes}
-
-
-def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """Records, held-out records, public bounds, and what neighbours are found by."""
-    loss = scenario.learning.loss
-    if loss.needs_classes and not prepared.classes:
-        raise MeaningError("learning.loss", f"{loss.kind} needs labels that are +1 or −1; these are not")
-    bounds = [np.nan if bound is None else bound for bound in (prepared.x_l1, prepared.x_max, prepared.y_max)]
-    tables = {
-        "X": _with_intercept(prepared.X, loss.intercept),
-        "y": prepared.y,
-        "offsets": prepared.offsets,
-        "test_X": _with_intercept(prepared.test_X, loss.intercept),
-        "test_y": prepared.test_y,
-        "test_offsets": prepared.test_offsets,
-        "bounds": np.array(bounds),
-        "data_dependent": np.array(bool(prepared.data_dependent)),
-        **names_of(prepared),
-    }
-    if prepared.targets is not None:
-        tables["targets"] = prepared.targets
-    if prepared.profiles is not None:
-        rows = prepared.profiles
-        tables |= {f"profiles_{name}": getattr(rows, name) for name in ("data", "indices", "indptr")}
-        tables["profiles_shape"] = np.array(rows.shape)
-    return tables, ()
-
-
-def _with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
+def with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
+    """Records with a feature that is always one, or as they are."""
     return np.ascontiguousarray(np.column_stack([X, np.ones(len(X))]) if intercept else X)
-
-
-def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
-    """Who is linked with whom in a replica."""
-    profiles = None
-    if "profiles_data" in arrays:
-        from scipy.sparse import csr_array
-
-        parts = arrays["profiles_data"], arrays["profiles_indices"], arrays["profiles_indptr"]
-        profiles = csr_array(parts, shape=tuple(arrays["profiles_shape"]))
-    labels = arrays["labels"].tolist() if "labels" in arrays else None
-    given = TopologyInputs(arrays["offsets"].size - 1, profiles, arrays.get("targets"), labels)
-    streams = streams_of(scenario, replica)
-    variant = streams.variants.get("topology", "")
-    return draw_links(scenario.network.topology, given, seed=streams.seed, replica=replica, variant=variant)
 
 
 def algorithm_of(scenario: Scenario) -> Any:
@@ -149,32 +98,22 @@ def _peaks(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 def rule_of(scenario: Scenario, case: PreparedData, problem: GraphProblem) -> tuple[float, GraphRule]:
     """Ξ, and how an agent computes its gradient and what it does without."""
-    sensitivity, mechanism = scenario.privacy.sensitivity, scenario.privacy.mechanism
-    anchored = scenario.privacy.when_spent == "anchored" or not algorithm_of(scenario).touches_data
-    order = order_of(mechanism.norm)
-    plain = GraphRule(order=order, anchored=anchored, grid=mechanism.lattice)
-    if sensitivity is None:
-        return 0.0, plain
-    if sensitivity.kind in ("clip", "as-printed"):
-        # Clipping is part of the algorithm, with or without noise. An L1 bound is one on the L2 norm as well.
-        claimed = sensitivity.bound if mechanism.is_private else 0.0
-        return claimed, replace(plain, clip=sensitivity.bound, order=order_of(sensitivity.norm))
-    if not mechanism.is_private:
-        return 0.0, plain
-    if sensitivity.kind == "declared":
-        return sensitivity.bound, replace(plain, bound=sensitivity.bound * (1 + 1e-12))
-    slope = problem.loss.slope_bound
-    if np.isinf(slope):
+    privacy, slope = scenario.privacy, problem.loss.slope_bound
+    kind = (
+        privacy.sensitivity.kind if privacy.sensitivity is not None and privacy.mechanism.is_private else ""
+    )
+    if kind in ("bounds", "empirical") and np.isinf(slope):
         raise MeaningError(
             "privacy.sensitivity",
-            f"{sensitivity.kind} needs a bound on θ, which personalised models have not: clip, or declare a bound",
+            f"{kind} needs a bound on θ, which personalised models have not: clip, or declare a bound",
         )
-    if sensitivity.kind == "empirical":
-        return slope * float(problem.norms(order).max()), plain
-    bound = slope * record_bound(case.arrays["bounds"], problem, order)
+    bounds = case.arrays["bounds"]
+    bound, rule = claim_of(scenario, problem, lambda order: slope * record_bound(bounds, problem, order))
+    claimed = rule.bound * (1 + 1e-12)
     # Where no record's norm exceeds its bound, no gradient ever will.
-    can_exceed = slope * problem.norms(order).max(initial=0.0) > bound * (1 + 1e-12)
-    return bound, replace(plain, bound=bound * (1 + 1e-12) if can_exceed else np.inf)
+    can_exceed = np.isinf(slope) or problem.largest_gradients(rule.order).max(initial=0.0) > claimed
+    anchored = privacy.when_spent == "anchored" or not scenario.learning.algorithm.touches_data
+    return bound, GraphRule(rule.clip, rule.order, claimed if can_exceed else np.inf, rule.grid, anchored)
 
 
 def refuse_tests(scenario: Scenario) -> None:

@@ -12,7 +12,7 @@ from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.reference import on_grid
 from p2psim.learning.steps import Start
 from p2psim.privacy.mechanisms import minimiser_sensitivity, noise_scales
-from p2psim.privacy.section import allowance
+from p2psim.privacy.planning import allowance
 from p2psim.simulation.outcome import streams_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,13 @@ def first_models(
     if start.epsilon is None:
         return First(models, models, fits, free, free)
     scales, loss, real = start_scales(scenario, problem, bound, start.epsilon)
-    noisy = _perturbed(scenario, models, scales, replica)
+    mechanism, agents, key = (
+        scenario.privacy.mechanism,
+        np.arange(n),
+        streams_of(scenario, replica).key("start"),
+    )
+    unit = mechanism.draw(key, agents, np.zeros(n, np.int64), problem.dimension)
+    noisy = on_grid(models + mechanism.of_scale(unit, scales), mechanism.lattice)
     return First(start.propagated(problem, noisy), noisy, _excess(problem, models, rule), loss, real)
 
 
@@ -91,14 +97,6 @@ def start_scales(
     worth = allowance(mechanism, np.array([epsilon]), privacy.delta or 0.0, privacy.enforcing)
     loss = np.full(problem.agents, float(worth[0]) ** (1 / mechanism.power))
     return noise_scales(claimed, loss), loss, loss * mechanism.sensitivity_of(moves, p) / claimed
-
-
-def _perturbed(scenario: Scenario, alone: np.ndarray, scales: np.ndarray, replica: int) -> np.ndarray:
-    """Minimisers of the agents' own losses with noise of these scales."""
-    mechanism, agents = scenario.privacy.mechanism, np.arange(len(alone))
-    key = streams_of(scenario, replica).key("start")
-    unit = mechanism.draw(key, agents, np.zeros(agents.size, np.int64), alone.shape[1])
-    return on_grid(alone + mechanism.of_scale(unit, scales), mechanism.lattice)
 
 
 def check_baselines(scenario: Scenario, case: PreparedData) -> None:

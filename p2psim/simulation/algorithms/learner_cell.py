@@ -2,203 +2,236 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from p2psim.core.events import EVENT
+from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import Streams
-from p2psim.learning.batches import Sampling, sampling
-from p2psim.learning.star.problem import LearnerReplay, StarProblem
-from p2psim.learning.star.replay import GradientRule
+from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
+from p2psim.learning.star.models import LearnerReplay
+from p2psim.learning.star.problem import StarProblem, star_problem
+from p2psim.learning.star.replay import OwnerRule, gradient_rule
 from p2psim.learning.steps import Weighting
-from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.plan import Plan, plan
-from p2psim.privacy.releases import Violations
-from p2psim.privacy.section import Limit
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.section import Network
+from p2psim.network.topologies import Topology, draw_links
 from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms.agents import star_agents
+from p2psim.simulation.algorithms.agents import names_of, star_centralities
+from p2psim.simulation.algorithms.cell import PreparedCell
 from p2psim.simulation.algorithms.learner_replay import RecordedLearnerReplay, compared_with
 from p2psim.simulation.algorithms.replay import (
-    Assessment,
-    Privacy,
-    Replay,
-    ReplaySetup,
-    delta_warning,
-    overlap_warning,
+    RecordedReplica,
+    claim_of,
+    limit_of,
+    network_of,
+    plan_releases,
+    record_bound,
+    refuse_labels,
+    replay_setup,
 )
-from p2psim.simulation.algorithms.star_setting import star_algorithm
 
 if TYPE_CHECKING:
+    from p2psim.data.prepare import Prepared
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.outcome import Series
     from p2psim.simulation.prepared import PreparedData
-    from p2psim.simulation.recorder import Marks
+
+StarAlgorithm = AsyncStar | SynchronousDescent | SynchronousAveraging
+
+_ARRAYS = ("X", "y", "offsets", "x_l1", "gram", "moment", "energy", "optimum")
+
+
+def star_algorithm(scenario: Scenario) -> StarAlgorithm:
+    """The algorithm, which is one of a central learner."""
+    algorithm = scenario.learning.algorithm
+    assert isinstance(algorithm, StarAlgorithm)
+    return algorithm
+
+
+def l2_of(scenario: Scenario) -> float:
+    """Weight of the regulariser."""
+    l2 = scenario.learning.regularizer.l2
+    assert not isinstance(l2, str)  # refused by p2psim.scenario.rules
+    return l2
 
 
 @dataclass(frozen=True)
-class LearnerCell(ABC):
-    """A cell with a central learner; see `p2psim.simulation.algorithms.replay.PreparedCell`.
+class LearnerCell(PreparedCell):
+    """A cell with a central learner.
 
     Attributes
     ----------
-    scenario : Scenario
-    case : PreparedData
-    problem : StarProblem
-    setup : ReplaySetup
-    bound : float
-        Ξ, the bound on one record's gradient, in the mechanism's norm; 0 where nothing is claimed.
-    rule : GradientRule
+    method : StarMethod or RoundMethod
     """
 
-    scenario: Scenario
-    case: PreparedData
     problem: StarProblem
-    setup: ReplaySetup
-    bound: float
-    rule: GradientRule
+    rule: OwnerRule
+    method: Any
+
+    #: The compiled replay, and its reference: the learner's model after every commit, shape (commits + 1, p).
+    compiled: ClassVar[type[LearnerReplay]]
+    reference: ClassVar[Callable[..., np.ndarray]]
+
+    @staticmethod
+    @abstractmethod
+    def weigh(scenario: Scenario, network: Network) -> Weighting:
+        """What answers are multiplied by.
+
+        Raises
+        ------
+        MeaningError
+            If frequencies are to be known that cannot be said beforehand.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def method_of(scenario: Scenario, problem: StarProblem, weighting: Weighting) -> Any:
+        """Numbers of the algorithm.
+
+        Raises
+        ------
+        MeaningError
+            If they do not follow from the records as asked.
+        """
+
+    @staticmethod
+    def identify(scenario: Scenario) -> dict[str, Any]:
+        """See `PreparedCell.identify`."""
+        loss, theta_max = scenario.learning.loss, star_algorithm(scenario).theta_max
+        return {"loss": loss.model_dump(), "l2": l2_of(scenario), "theta_max": theta_max}
+
+    @staticmethod
+    def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+        """Arrays of `StarProblem` and its minimum, and warnings."""
+        loss, theta_max = scenario.learning.loss, star_algorithm(scenario).theta_max
+        refuse_labels(loss, prepared)
+        problem = star_problem(prepared.X, prepared.y, prepared.offsets, loss, l2_of(scenario), theta_max)
+        arrays = {name: np.asarray(getattr(problem, name)) for name in (*_ARRAYS, "minimum")}
+        active = "the optimum lies on the boundary of Θ: theta_max is active"
+        return arrays | names_of(prepared), (active,) if problem.box_is_active else ()
+
+    @staticmethod
+    def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
+        """See `PreparedCell.links_of`."""
+        return _links(scenario.network.topology, arrays["offsets"].size - 1)
+
+    @classmethod
+    def cell(cls, scenario: Scenario, case: PreparedData, replica: int) -> Self:
+        """See `PreparedCell.cell`."""
+        algorithm, arrays = star_algorithm(scenario), case.arrays
+        problem = StarProblem(
+            loss=scenario.learning.loss,
+            l2=l2_of(scenario),
+            theta_max=algorithm.theta_max,
+            minimum=float(arrays["minimum"]),
+            **{name: np.asarray(arrays[name]) for name in _ARRAYS},
+        )
+        network = network_of(scenario, arrays, cls.links_of(scenario, arrays, replica))
+        assert network.rates is not None
+        weighting = cls.weigh(scenario, network)
+        method = cls.method_of(scenario, problem, weighting)
+        bound, rule = _rule_of(scenario, case, problem, method.projects)
+        # In rounds every owner answers every one, and one round less is held.
+        rounds = network.exchange.in_rounds
+        shares = np.ones(problem.owners) if rounds else network.rates / network.rates.sum()
+        plan = plan_releases(
+            scenario,
+            limit_of(scenario, case, problem.owners),
+            bound,
+            problem.records,
+            algorithm.horizon,
+            shares,
+            dimension=problem.dimension,
+            factors=weighting.at_owner,
+        )
+        setup = replay_setup(scenario, network, plan, algorithm.horizon - rounds, None, problem.dimension)
+        return cls(scenario, case, problem, setup, bound, rule, method)
 
     @property
-    @abstractmethod
     def weighting(self) -> Weighting:
         """What answers are multiplied by."""
-
-    @property
-    def has_data_dependent_step(self) -> bool:
-        """Whether the learner's steps depend on the records."""
-        return False
-
-    @abstractmethod
-    def learner_replay(self, drawn: Sampling | None) -> LearnerReplay:
-        """Begin to replay events; ``drawn`` says how batches are drawn."""
-
-    @abstractmethod
-    def reference_replay(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
-        """The learner's model after every commit by the plain reference, shape (commits + 1, p)."""
-
-    @abstractmethod
-    def assess(self) -> Assessment:
-        """Say what can be said before the run."""
+        weighting: Weighting = self.method.weighting
+        return weighting
 
     @property
     def horizon(self) -> int:
         """T."""
         return star_algorithm(self.scenario).horizon
 
-    def replay(self, streams: Streams) -> Replay:
-        """Begin a replica."""
-        return RecordedLearnerReplay(
-            self.problem, self.scenario.record, self.learner_replay(self._drawn(streams))
-        )
-
-    def verify(
-        self,
-        streams: Streams,
-        events: np.ndarray,
-        noise: np.ndarray,
-        marks: Marks,
-        series: tuple[Series, ...],
-        models: np.ndarray | None,
-    ) -> Iterator[Compared]:
-        """Compare a recorded replica with the reference; differences of ψ are relative to 1 + ψ."""
-        self.problem.check()
-        theta = self.reference_replay(events, noise, self._drawn(streams))
-        yield from compared_with(self.problem, theta, series, models)
-
-    def caveats(self, violations: Violations) -> Caveats:
-        """Return what limits the guarantee."""
-        sensitivity = self.scenario.privacy.sensitivity
-        void = sensitivity is not None and not sensitivity.holds
-        return Caveats(violations, void, self.has_data_dependent_step)
-
-    def agents(self) -> dict[str, np.ndarray]:
-        """Columns of the table of agents."""
-        return star_agents(self.case, self.problem.records, self.setup.plan.budget)
-
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a person should know of a run."""
-        return self.assess().warnings
+    def centralities(self) -> dict[str, np.ndarray]:
+        """See `PreparedCell.centralities`."""
+        return star_centralities(self.problem.owners)
 
-    def _drawn(self, streams: Streams) -> Sampling | None:
-        return sampling(star_algorithm(self.scenario).batch, self.problem.records, streams.key("batches"))
+    def replay(self, streams: Streams) -> RecordedLearnerReplay:
+        """See `PreparedCell.replay`."""
+        replay = self.compiled(self.problem, self.method, self.rule, self.sampling(streams))
+        return RecordedLearnerReplay(replay, self.problem, self.scenario.record)
+
+    def verify(self, recorded: RecordedReplica) -> Iterator[Compared]:
+        """See `PreparedCell.verify`; differences of ψ are relative to 1 + ψ."""
+        problem, batches = self.problem, self.sampling(recorded.streams)
+        problem.check()
+        events, noise = recorded.events, recorded.noise
+        theta = type(self).reference(problem, self.method, events, noise, self.rule, batches)
+        yield from compared_with(problem, theta, recorded.series, recorded.models)
 
 
-def plan_answers(
-    scenario: Scenario,
-    limit: Limit,
-    bound: float,
-    records: np.ndarray,
-    dimension: int,
-    shares: np.ndarray,
-    weighting: Weighting,
-) -> Plan:
-    """Plan the answers of owners of a central learner.
+@lru_cache(maxsize=8)
+def _links(topology: Topology, agents: int) -> Graph:
+    return draw_links(topology, TopologyInputs(agents), learner=True)
 
-    Parameters
-    ----------
-    scenario : Scenario
-    limit : Limit
-        What all answers may cost.
-    bound : float
-        Ξ.
-    records : ndarray of int, shape (N,)
-    dimension : int
-        p.
-    shares : ndarray, shape (N,)
-        Probability that a commit uses each owner's answer.
-    weighting : Weighting
+
+#: A box that no finite run leaves, small enough that its square is a number.
+_ANYWHERE = 1e150
+
+
+def _rule_of(
+    scenario: Scenario, case: PreparedData, problem: StarProblem, projects: bool
+) -> tuple[float, OwnerRule]:
+    """Ξ, in the mechanism's norm, and how an owner computes its gradient, at models in Θ or anywhere.
+
+    Raises
+    ------
+    MeaningError
+        If public bounds are asked for and say nothing.
     """
-    privacy, algorithm = scenario.privacy, star_algorithm(scenario)
-    return plan(
-        privacy.mechanism,
-        privacy.allocation,
-        limit,
-        bound,
-        algorithm.batch.divisors(records),
-        algorithm.horizon,
-        shares,
-        privacy.scale_records,
-        rates=algorithm.batch.rates(records),
-        dimension=dimension,
-        factors=weighting.at_owner,
-    )
+
+    def public(order: int) -> float:
+        if not projects and np.isinf(problem.loss.slope_bound):
+            kind = scenario.learning.algorithm.kind
+            raise MeaningError(
+                "privacy.sensitivity",
+                f"bounds needs models that stay in Θ, which {kind} does not see to; give clip",
+            )
+        return _public_bound(case, problem, order)
+
+    bound, rule = claim_of(scenario, problem, public)
+    reach = problem if projects else replace(problem, theta_max=_ANYWHERE)
+    return bound, gradient_rule(reach, rule.clip, rule.bound, rule.order, rule.grid)
 
 
-def assessment(
-    cell: LearnerCell,
-    facts: dict[str, object],
-    events: int,
-    privacy: tuple[Privacy, ...],
-    warnings: Sequence[str],
-) -> Assessment:
-    """What can be said of a cell before it runs.
+def _public_bound(case: PreparedData, problem: StarProblem, order: int) -> float:
+    """Bound on the norm of a record's gradient on Θ, of order 1 or 2, from the public bounds on x and y.
 
-    Parameters
-    ----------
-    cell : LearnerCell
-    facts : dict
-        Numbers by the names that a person reads.
-    events : int
-        Estimate for one replica.
-    privacy : tuple of Privacy
-        Of each owner.
-    warnings : sequence of str
-        Of the algorithm; those that all share come after them.
+    |∂ℓ/∂z|·B, with ‖x‖ ≤ B in that norm. The slope is at most 2(θ_max·B₁ + y_max) for the squared loss, B₁ the bound on
+    ‖x‖₁; other losses have a bound at any score, 1 for hinge and logistic.
+
+    Raises
+    ------
+    MeaningError
+        If no bound on x is public, or none on y where the loss needs it.
     """
-    problem = cell.problem
-    shared = overlap_warning(cell.setup.plan, cell.case.labels) + delta_warning(
-        cell.scenario.privacy.delta, problem.records
-    )
-    return Assessment(
-        facts=facts,
-        records=tuple(problem.records.tolist()),
-        events=events,
-        bytes_of_events=events * EVENT.itemsize,
-        bytes_of_data=problem.X.nbytes + problem.y.nbytes + problem.x_l1.nbytes,
-        privacy=privacy,
-        warnings=(*warnings, *shared),
-    )
+    B1, B = (record_bound((case.x_l1, case.x_max), problem, norm) for norm in (1, order))
+    if np.isfinite(problem.loss.slope_bound):
+        return problem.loss.slope_bound * B
+    if case.y_max is None:
+        raise MeaningError(
+            "privacy.sensitivity", "bounds needs a public bound on y: give data.scale.y, or clip"
+        )
+    slope = problem.loss.slope_bounds(np.array([B1]), np.array([case.y_max]), problem.theta_max)
+    return float(slope[0] * B)

@@ -9,32 +9,28 @@ import numpy as np
 from p2psim.core.errors import SimulationError
 from p2psim.core.registry import place_of
 from p2psim.learning.metrics import METRICS, Series
-from p2psim.learning.star.problem import LearnerReplay, Recorded, StarProblem
-from p2psim.privacy.releases import Violations
+from p2psim.learning.star.models import LearnerReplay
+from p2psim.learning.star.problem import Recorded, StarProblem
 from p2psim.scenario.notices import Compared
 from p2psim.scenario.record import RecordSection
-from p2psim.simulation.algorithms.replay import ReplayResult
+from p2psim.simulation.algorithms.replay import Replay, ReplayResult
 from p2psim.simulation.recorder import Marks
 
 
-class RecordedLearnerReplay:
-    """One replica with a central learner.
+class RecordedLearnerReplay(Replay):
+    """One replica with a central learner, and its models where they are recorded.
 
     Parameters
     ----------
+    replay : LearnerReplay
     problem : StarProblem
     record : RecordSection
-    replay : LearnerReplay
     """
 
-    def __init__(self, problem: StarProblem, record: RecordSection, replay: LearnerReplay):
-        self._problem, self._record, self._replay = problem, record, replay
+    def __init__(self, replay: LearnerReplay, problem: StarProblem, record: RecordSection):
+        super().__init__(replay)
+        self._problem, self._record = problem, record
         self._kept: list[Recorded] = []
-
-    @property
-    def violations(self) -> Violations:
-        """See `Replay.violations`."""
-        return self._replay.violations
 
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
         """See `Replay.feed`."""
@@ -43,22 +39,19 @@ class RecordedLearnerReplay:
 
     def finish(self, marks: Marks) -> ReplayResult:
         """See `Replay.finish`."""
-        seen = self._replay
-        last = np.repeat(seen.model[None], marks.steps.size, axis=0)
+        last = np.repeat(self._replay.model[None], marks.steps.size, axis=0)
         kept = [*self._kept, Recorded(marks.steps, marks.times, last)]
-        recorded = Recorded(
-            *(np.concatenate([getattr(one, name) for one in kept]) for name in ("step", "time", "theta"))
-        )
+        recorded = Recorded(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
         lost = ~np.isfinite(recorded.theta).all(axis=1)
         if lost.any():
             first = recorded.step[lost][0]
-            raise SimulationError(f"the model is not finite from {seen.step_name} {first} on")
-        own = [METRICS[name] for name in self._record.metrics if name in METRICS]
-        series = tuple(one for metric in own for one in metric.measure(self._problem, recorded))
-        for one in series:
-            if not np.isfinite(one.value).all():
-                at = one.step[~np.isfinite(one.value)][0]
-                raise SimulationError(f"{one.metric} is not finite from step {at} on")
+            raise SimulationError(f"the model is not finite from {self._replay.step_name} {first} on")
+        metrics = [METRICS[name] for name in self._record.metrics if name in METRICS]
+        series = tuple(entry for metric in metrics for entry in metric.measure(self._problem, recorded))
+        for entry in series:
+            if not np.isfinite(entry.value).all():
+                at = entry.step[~np.isfinite(entry.value)][0]
+                raise SimulationError(f"{entry.metric} is not finite from step {at} on")
         return ReplayResult(series, recorded.theta)
 
 
@@ -69,32 +62,29 @@ def compared_with(
 
     Metrics from outside p2psim are measured again, at the steps of their own records.
     """
-    compared = [one for one in series if one.metric == "relative_fitness" and one.model == "main"]
-    for one in compared:
-        psi = problem.checked(problem.fitness(theta[one.step]) / problem.minimum - 1, theta[one.step])
-        problem.checked(one.value, theta[one.step])
-        yield Compared(one.value, psi, 1 + np.abs(psi))
-    for name in {one.metric: None for one in series if place_of(METRICS[one.metric]) is not None}:
-        yield from _measured_again(problem, theta, [one for one in series if one.metric == name])
+    compared = [entry for entry in series if entry.metric == "relative_fitness" and entry.model == "main"]
+    for entry in compared:
+        psi = problem.checked(problem.fitness(theta[entry.step]) / problem.minimum - 1, theta[entry.step])
+        problem.checked(entry.value, theta[entry.step])
+        yield Compared(entry.value, psi, 1 + np.abs(psi))
+    for name in {entry.metric: None for entry in series if place_of(METRICS[entry.metric]) is not None}:
+        yield from _measured_again(problem, theta, [entry for entry in series if entry.metric == name])
     if models is not None and compared:
-        again = theta[compared[0].step]
-        scale = max(np.abs(again).max(), np.abs(models).max(), np.finfo(float).tiny)
-        yield Compared(models, again, scale)
+        yield Compared.of(models, theta[compared[0].step])
 
 
 def _measured_again(problem: StarProblem, theta: np.ndarray, series: Sequence[Series]) -> Iterator[Compared]:
     """Series of one metric beside those of the recomputed models."""
-    step = np.concatenate([one.step for one in series])
+    step = np.concatenate([entry.step for entry in series])
     # Two records can follow the same commit.
     moments = dict.fromkeys(
-        zip(step.tolist(), np.concatenate([one.time for one in series]).tolist(), strict=True)
+        zip(step.tolist(), np.concatenate([entry.time for entry in series]).tolist(), strict=True)
     )
     steps, times = np.array(list(moments), dtype=float).T
     recorded = Recorded(steps.astype(np.int64), times, theta[steps.astype(np.int64)])
     again = {
-        (one.model, one.agent): one.value for one in METRICS[series[0].metric].measure(problem, recorded)
+        (entry.model, entry.agent): entry.value
+        for entry in METRICS[series[0].metric].measure(problem, recorded)
     }
-    for one in series:
-        value = again.get((one.model, one.agent), np.empty(0))
-        size = max(np.abs(one.value).max(), np.abs(value).max(initial=0.0), np.finfo(float).tiny)
-        yield Compared(one.value, value, size)
+    for entry in series:
+        yield Compared.of(entry.value, again.get((entry.model, entry.agent), np.empty(0)))

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
+from p2psim.learning.batches import GradientRule, batch_of
 from p2psim.network.graph import Graph
-from p2psim.network.section import Network
-from p2psim.privacy.ledger import Caveats
-from p2psim.privacy.plan import Plan
+from p2psim.network.section import Clock, Network
+from p2psim.network.verify import EventChecker
+from p2psim.privacy.plan import Limit, Plan
+from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import Violations
-from p2psim.privacy.section import Limit
-from p2psim.privacy.shares import UNLIMITED, Releases, budgets_of, of_shared_record
-from p2psim.scenario.notices import Compared
+from p2psim.privacy.shares import budgets_of
+from p2psim.simulation.algorithms.agents import members_of
 from p2psim.simulation.outcome import Series
 
 if TYPE_CHECKING:
+    from p2psim.data.prepare import Prepared
     from p2psim.learning.graph.problem import GraphProblem
+    from p2psim.learning.losses import Loss
     from p2psim.learning.star.problem import StarProblem
     from p2psim.scenario.model import Scenario
     from p2psim.simulation.prepared import PreparedData
     from p2psim.simulation.recorder import Marks
-
-#: So many releases are accounted for before a run at most.
-_MOST_RELEASES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,13 @@ class ReplaySetup:
     time: float | None
     dimension: int
     key: str
+
+    def checker(self) -> EventChecker:
+        """Checks the invariants of the events, chunk by chunk."""
+        network, exchange = self.network, self.network.exchange
+        end = np.inf if self.time is None else self.time
+        rules = network.goes_on, exchange.by_edge, network.channel.resending, end, exchange.polled
+        return EventChecker(network.links, self.plan.limits, *rules, network.ordering)
 
 
 def replay_setup(
@@ -136,6 +144,45 @@ def record_bound(
     return float((bound**order + intercept) ** (1 / order))
 
 
+def claim_of(
+    scenario: Scenario, problem: StarProblem | GraphProblem, public: Callable[[int], float]
+) -> tuple[float, GradientRule]:
+    """Ξ, in the mechanism's norm, and how an agent computes its gradient.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    problem : StarProblem or GraphProblem
+    public : callable
+        Bound on the norm, of order 1 or 2, of any record's gradient, from what is public.
+
+    Raises
+    ------
+    MeaningError
+        If what is asked for gives no bound.
+    """
+    sensitivity, mechanism = scenario.privacy.sensitivity, scenario.privacy.mechanism
+    plain = GradientRule(order=order_of(mechanism.norm), grid=mechanism.lattice)
+    if sensitivity is None:
+        return 0.0, plain
+    if sensitivity.kind in ("clip", "as-printed"):
+        # Clipping is part of the algorithm, with or without noise. An L1 bound is one on the L2 norm as well.
+        claimed = sensitivity.bound if mechanism.is_private else 0.0
+        return claimed, replace(plain, clip=sensitivity.bound, order=order_of(sensitivity.norm))
+    if not mechanism.is_private:
+        return 0.0, plain
+    if sensitivity.kind == "empirical":
+        return float(problem.largest_gradients(plain.order).max()), plain
+    bound = sensitivity.bound if sensitivity.kind == "declared" else public(plain.order)
+    return bound, replace(plain, bound=bound)
+
+
+def refuse_labels(loss: Loss, prepared: Prepared) -> None:
+    """Raise a MeaningError if a loss needs labels of two classes, and they are others."""
+    if loss.needs_classes and not prepared.classes:
+        raise MeaningError("learning.loss", f"{loss.kind} needs labels that are +1 or −1; these are not")
+
+
 def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
     """What each agent's releases may cost; any number without noise.
 
@@ -162,14 +209,44 @@ def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
     )
 
 
-def check_availability(network: Network) -> None:
-    """Refuse an availability that means nothing for these agents, before anything runs.
+def network_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Graph) -> Network:
+    """The network of a replica, from the arrays of its case and who is linked with whom.
 
     Raises
     ------
     MeaningError
+        If the channel, or an availability, means nothing for these agents.
     """
+    section, algorithm, members = scenario.network, scenario.learning.algorithm, members_of(arrays)
+    network = Network(
+        links,
+        section.exchange,
+        section.channel,
+        section.availability,
+        (section.clock or Clock()).rates(members.labels, members.groups),
+        goes_on=goes_on(scenario),
+        updates=algorithm.updates,
+        members=members,
+        vectors=algorithm.vectors,
+    )
     network.shares()
+    return network
+
+
+def plan_releases(
+    scenario: Scenario,
+    limit: Limit,
+    bound: float,
+    records: np.ndarray,
+    horizon: int,
+    shares: np.ndarray,
+    **rest: Any,
+) -> Plan:
+    """Plan the releases of all agents, which hold so many records; for the rest see `p2psim.privacy.planning.plan`."""
+    privacy, batch = scenario.privacy, batch_of(scenario.learning.algorithm)
+    rest |= {"scale_records": privacy.scale_records, "rates": batch.rates(records)}
+    divisors = batch.divisors(records)
+    return plan(privacy.mechanism, privacy.allocation, limit, bound, divisors, horizon, shares, **rest)
 
 
 def _digest(links: Graph) -> str:
@@ -186,8 +263,32 @@ def _digest(links: Graph) -> str:
 
 def goes_on(scenario: Scenario) -> bool:
     """Whether agents that may release nothing more go on without their data."""
-    touches_data = getattr(scenario.learning.algorithm, "touches_data", True)
-    return scenario.privacy.when_spent != "silent" or not touches_data
+    return scenario.privacy.when_spent != "silent" or not scenario.learning.algorithm.touches_data
+
+
+class RecordedReplica(NamedTuple):
+    """What was recorded of a replica, to be verified.
+
+    Attributes
+    ----------
+    streams : Streams
+        From which it drew what it drew.
+    events : ndarray of EVENT
+    noise : ndarray, shape (releases, p)
+        Ordered by (agent, release).
+    marks : Marks
+        Where in the events something was recorded.
+    series : tuple of Series
+        Of the models.
+    models : ndarray, shape (records, …), optional
+    """
+
+    streams: Streams
+    events: np.ndarray
+    noise: np.ndarray
+    marks: Marks
+    series: tuple[Series, ...]
+    models: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -205,13 +306,25 @@ class ReplayResult:
     models: np.ndarray
 
 
-class Replay(Protocol):
-    """One replica in progress."""
+class Replay(ABC):
+    """One replica in progress.
+
+    Parameters
+    ----------
+    replay : LearnerReplay or ModelReplay
+        What replays its events.
+    """
+
+    def __init__(self, replay: Any):
+        self._replay = replay
 
     @property
     def violations(self) -> Violations:
         """Releases so far at which a record exceeded the claimed bound."""
+        violations: Violations = self._replay.violations
+        return violations
 
+    @abstractmethod
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
         """Replay a chunk of events, and record at its marks.
 
@@ -226,154 +339,6 @@ class Replay(Protocol):
             Where to record.
         """
 
+    @abstractmethod
     def finish(self, marks: Marks) -> ReplayResult:
         """Record what the marks after the last event ask for, and return what was recorded."""
-
-
-@dataclass(frozen=True)
-class Privacy:
-    """What one agent may release.
-
-    Attributes
-    ----------
-    budget : float
-        ε in all.
-    releases : int or None
-        The most; None for any number.
-    loss, scale : float
-        Claimed loss of the first, and the scale of its noise.
-    spent : dict
-        ε of the real records by each accountant once all are made; empty where any number may be.
-    """
-
-    budget: float
-    releases: int | None
-    loss: float
-    scale: float
-    spent: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Assessment:
-    """What can be said of a cell before it runs.
-
-    Attributes
-    ----------
-    facts : dict
-        Numbers by the names that a person reads; None where something cannot be said.
-    records : tuple of int
-        Of each agent.
-    events, bytes_of_events : int
-        Estimates for one replica.
-    bytes_of_data : int
-    privacy : tuple of Privacy
-        Of each agent.
-    warnings : tuple of str
-    """
-
-    facts: dict[str, Any]
-    records: tuple[int, ...]
-    events: int
-    bytes_of_events: int
-    bytes_of_data: int
-    privacy: tuple[Privacy, ...]
-    warnings: tuple[str, ...]
-
-
-class PreparedCell(Protocol):
-    """A cell, ready to be simulated."""
-
-    @property
-    def setup(self) -> ReplaySetup:
-        """What determines events and unit noise."""
-
-    def replay(self, streams: Streams) -> Replay:
-        """Begin a replica, which draws what it draws from ``streams``."""
-
-    def verify(
-        self,
-        streams: Streams,
-        events: np.ndarray,
-        noise: np.ndarray,
-        marks: Marks,
-        series: tuple[Series, ...],
-        models: np.ndarray | None,
-    ) -> Iterator[Compared]:
-        """Compare what was recorded of a replica with what the reference makes of its events and noise."""
-
-    def caveats(self, violations: Violations) -> Caveats:
-        """Return what limits the guarantee."""
-
-    def agents(self) -> dict[str, np.ndarray]:
-        """Columns of the table of agents, from ``index`` on."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a person should know of a run, told with its results."""
-
-    def assess(self) -> Assessment:
-        """Say what can be said before the run."""
-
-
-def privacy_of(plan: Plan) -> tuple[Privacy, ...]:
-    """What each agent may release."""
-    agents = plan.budget.size
-    losses, scales = np.zeros(agents), np.zeros(agents)
-    able = np.flatnonzero(plan.releases)
-    if able.size:
-        first = Releases(able, np.zeros(able.size, np.int64), np.zeros(able.size, np.int64))
-        losses[able], scales[able] = plan.claimed(first), plan.scales(first)
-    return tuple(
-        Privacy(
-            float(plan.budget[i]),
-            None if plan.releases[i] == UNLIMITED else int(plan.releases[i]),
-            float(losses[i]),
-            float(scales[i]),
-        )
-        for i in range(agents)
-    )
-
-
-def with_spent(private: Sequence[Privacy], plan: Plan, accountants: Sequence[str]) -> tuple[Privacy, ...]:
-    """With what the real records will have lost by all releases, where these are limited and not too many."""
-    ends = np.where(plan.releases == UNLIMITED, 0, plan.releases)
-    if not plan.mechanism.is_private or plan.clairvoyant or ends.sum() > _MOST_RELEASES:
-        return tuple(private)
-    owners = np.repeat(np.arange(ends.size), ends)
-    numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
-    made = Releases(owners, numbers, np.zeros(owners.size, np.int64))
-    charges = plan.charges(owners, plan.claimed(made) * plan.stretch[owners], plan.limit.start_real)
-    spent = {name: plan.epsilon(name, charges) for name in accountants}
-    return tuple(
-        one
-        if one.releases is None
-        else replace(one, spent={name: float(values[i]) for name, values in spent.items()})
-        for i, one in enumerate(private)
-    )
-
-
-def overlap_warning(plan: Plan, labels: Sequence[str]) -> list[str]:
-    """Warning for budgets that, where several hold the same record, add up to more than was promised for it."""
-    limit = plan.limit
-    if not plan.mechanism.is_private or limit.holders == 1:
-        return []
-    lost = of_shared_record(limit.epsilon, limit.holders)
-    broken = np.flatnonzero(lost > limit.promised * (1 + 1e-9))
-    if not broken.size:
-        return []
-    first = int(broken[0])
-    return [
-        f"a record that {limit.holders} owners hold may lose more than was promised, for {broken.size} of {lost.size} "
-        f"owners: for owner {labels[first]} {lost[first]:.4g}, and {limit.promised[first]:g} was promised; "
-        "privacy.overlap.form: corrected keeps all promises"
-    ]
-
-
-def delta_warning(delta: float | None, records: np.ndarray) -> list[str]:
-    """Warning for a δ that permits to publish a record."""
-    smallest = int(records.min())
-    if delta is None or delta * smallest < 1:
-        return []
-    return [
-        f"δ = {delta:g} is at least 1/n for an agent of {smallest} records: it permits to publish a record"
-    ]

@@ -6,44 +6,26 @@ The module also draws up what is known before a run: size, step, stability, nois
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.core.errors import MeaningError
-from p2psim.learning.batches import Sampling
 from p2psim.learning.star.algorithms import AsyncStar, RhoFromH, StarMethod, star_method
-from p2psim.learning.star.problem import LearnerReplay, StarProblem
+from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.section import Network
 from p2psim.simulation.algorithms.agents import long_run_frequencies
-from p2psim.simulation.algorithms.learner_cell import LearnerCell, assessment, plan_answers
-from p2psim.simulation.algorithms.replay import (
-    Assessment,
-    check_availability,
-    limit_of,
-    privacy_of,
-    replay_setup,
-)
-from p2psim.simulation.algorithms.star_setting import (
-    arrays,
-    identify,
-    links_of,
-    network_of,
-    problem_of,
-    rule_of,
-)
+from p2psim.simulation.algorithms.cell import Privacy
+from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
-from p2psim.theory.star import rho_for_h
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
-
-__all__ = ["arrays", "cell", "identify", "links_of"]
 
 
 def algorithm_of(scenario: Scenario) -> AsyncStar:
@@ -55,101 +37,137 @@ def algorithm_of(scenario: Scenario) -> AsyncStar:
 
 @dataclass(frozen=True)
 class StarCell(LearnerCell):
-    """A star's cell.
+    """A star's cell."""
 
-    Attributes
-    ----------
-    rho : float
-        The step parameter, given or chosen.
-    method : StarMethod
-    """
-
-    rho: float
     method: StarMethod
 
-    @property
-    def weighting(self) -> Weighting:
-        """See `LearnerCell.weighting`."""
-        return self.method.weighting or Weighting.equal(self.problem.owners)
+    compiled = StarReplay
+    reference = reference_replay
+
+    @staticmethod
+    def weigh(scenario: Scenario, network: Network) -> Weighting:
+        """See `LearnerCell.weigh`."""
+        algorithm, ones = algorithm_of(scenario), np.ones(network.links.agents)
+        if algorithm.reweight != "known":
+            return Weighting(ones, ones, algorithm.reweight == "estimated", algorithm.staleness)
+        frequencies, known = long_run_frequencies(network)
+        if not known:
+            kind = scenario.network.availability.kind
+            raise MeaningError(
+                "learning.algorithm.reweight",
+                f"known frequencies cannot be said under {kind}; take estimated",
+            )
+        weights = inverse_frequencies(frequencies)
+        if algorithm.reweight_at == "owner":
+            return Weighting(ones, weights, staleness=algorithm.staleness)
+        return Weighting(weights, ones, staleness=algorithm.staleness)
+
+    @staticmethod
+    def method_of(scenario: Scenario, problem: StarProblem, weighting: Weighting) -> StarMethod:
+        """See `LearnerCell.method_of`."""
+        rho = _rho(scenario, problem)
+        return star_method(algorithm_of(scenario), rho, problem.l2, problem.owners, weighting)
+
+    @cached_property
+    def rho(self) -> float:
+        """The step parameter, given or chosen."""
+        return _rho(self.scenario, self.problem)
 
     @property
     def has_data_dependent_step(self) -> bool:
-        """See `LearnerCell.has_data_dependent_step`."""
+        """See `PreparedCell.has_data_dependent_step`."""
         return isinstance(algorithm_of(self.scenario).rho, RhoFromH)
 
-    def learner_replay(self, drawn: Sampling | None) -> LearnerReplay:
-        """See `LearnerCell.learner_replay`."""
-        return StarReplay(self.problem, self.method, self.rule, drawn)
+    def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
+        """See `PreparedCell.facts`."""
+        problem, plan, horizon = self.problem, self.setup.plan, self.horizon
+        steps = star.step_sizes(self.rho, horizon, problem.l2, problem.records)
+        start = float(problem.relative_fitness(np.zeros((1, problem.dimension)))[0])
+        facts: dict[str, object] = {
+            "owners": problem.owners,
+            "records": int(problem.records.sum()),
+            "p": problem.dimension,
+            "rho": self.rho,
+            "h": None,
+            "stable below": None,
+            "step": None,
+            "T·lr·λ_min/(N+1)": None,
+            "noise floor of ψ": None,
+            "ψ of θ = 0": start,
+            "box filling": None,
+            "f(θ*)": problem.minimum,
+            "Ξ": self.bound,
+        }
+        warnings = []
+        if np.isfinite(problem.loss.curvature):
+            # A gradient that counts r times is a step r times as long.
+            frequencies, _ = long_run_frequencies(self.setup.network)
+            weighting = self.weighting.settled(frequencies)
+            reweights = weighting.at_learner * weighting.at_owner
+            h = star.steepness(steps, problem.hessian_peaks()) * reweights
+            hessians = problem.loss.curvature * problem.gram
+            contraction = star.contraction(self.rho, horizon, problem.l2, problem.records, hessians)
+            facts |= {
+                "h": float(h.max()),
+                "stable below": star.stability_threshold(problem.owners),
+                "step": star.stability(h),
+                "T·lr·λ_min/(N+1)": contraction,
+            }
+            warnings += _step_warnings(h, contraction)
+            # Theory knows the noise of releases, of equal size, and not that of batches.
+            known = plan.allocation.alike and not plan.sampled
+            variances = plan.mechanism.variance(np.array([agent.scale for agent in privacy]))
+            if known and problem.loss.is_squared_error and np.isfinite(variances).all():
+                moved = (steps * weighting.at_learner) ** 2 * variances
+                floor, filling = self._noise(steps * reweights, moved, hessians, frequencies)
+                facts |= {"noise floor of ψ": floor, "box filling": filling}
+                warnings += _filling_warnings(filling) + _floor_warnings(floor, start)
+        return facts, horizon * self.scenario.network.exchange.events_per_commit, warnings
 
-    def reference_replay(self, events: np.ndarray, noise: np.ndarray, drawn: Sampling | None) -> np.ndarray:
-        """See `LearnerCell.reference_replay`."""
-        rule = self.rule
-        return reference_replay(
-            self.problem, self.method, events, noise, rule.clip, drawn, rule.order, rule.grid
+    def _noise(
+        self, steps: np.ndarray, variances: np.ndarray, hessians: np.ndarray, frequencies: np.ndarray
+    ) -> tuple[float, float]:
+        """Expected ψ from noise alone after convergence, and how far noise fills the box.
+
+        In the eigenvectors of the mean Hessian: exact for as far as owners share them, answer independently of the
+        past, and neither clipping nor the box acts.
+
+        Parameters
+        ----------
+        steps : ndarray, shape (N,)
+            r_i·lr_i.
+        variances : ndarray, shape (N,)
+            Variance of what the noise of an answer moves a coordinate of θ_i by.
+        hessians : ndarray, shape (N, p, p)
+        frequencies : ndarray, shape (N,)
+        """
+        problem, method = self.problem, self.method
+        if not variances.any():
+            return 0.0, 0.0
+        mean = np.tensordot(problem.shares, hessians, axes=1)
+        _, basis = np.linalg.eigh(mean)
+        curvatures = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
+        pull = method.step * problem.l2
+        moments = floors.stationary_moments(
+            (steps[:, None] * curvatures).T, variances, frequencies, 2 * method.learner_weight * pull, pull
         )
-
-    def assess(self) -> Assessment:
-        """See `LearnerCell.assess`."""
-        return assess(self)
-
-
-def cell(scenario: Scenario, case: PreparedData, replica: int) -> StarCell:
-    """Turn a scenario (without a sweep) and its case into numbers.
-
-    Raises
-    ------
-    MeaningError
-        If something that depends on the data means nothing: an agent without a budget, ρ from the h of a hinge loss,
-        a sensitivity from bounds that nobody gives.
-    """
-    problem, algorithm = problem_of(scenario, case.arrays), algorithm_of(scenario)
-    network = network_of(scenario, case.arrays, replica)
-    check_availability(network)
-    rates = network.rates
-    assert rates is not None
-    weighting = _weighting(scenario, network)
-    rho = _rho(scenario, problem)
-    bound, rule = rule_of(scenario, case, problem)
-    limit = limit_of(scenario, case, problem.owners)
-    shares = rates / rates.sum()
-    plans = plan_answers(scenario, limit, bound, problem.records, problem.dimension, shares, weighting)
-    return StarCell(
-        scenario,
-        case,
-        problem,
-        replay_setup(scenario, network, plans, algorithm.horizon, None, problem.dimension),
-        bound,
-        rule,
-        rho,
-        star_method(algorithm, rho, problem.l2, problem.owners, weighting),
-    )
-
-
-def _weighting(scenario: Scenario, network: Network) -> Weighting:
-    """What answers are multiplied by.
-
-    Raises
-    ------
-    MeaningError
-        If frequencies are to be known that cannot be said beforehand.
-    """
-    algorithm, owners = algorithm_of(scenario), network.links.agents
-    ones = np.ones(owners)
-    if algorithm.reweight != "known":
-        return Weighting(ones, ones, algorithm.reweight == "estimated", algorithm.staleness)
-    frequencies, known = long_run_frequencies(network)
-    if not known:
-        kind = scenario.network.availability.kind
-        raise MeaningError(
-            "learning.algorithm.reweight", f"known frequencies cannot be said under {kind}; take estimated"
+        spread = np.sqrt(np.maximum(moments.learner, 0.0))
+        floor = (
+            0.5
+            * float(np.sum((2 * problem.l2 + problem.shares @ curvatures) * moments.learner))
+            / problem.minimum
         )
-    weights = inverse_frequencies(frequencies)
-    if algorithm.reweight_at == "owner":
-        return Weighting(ones, weights, staleness=algorithm.staleness)
-    return Weighting(weights, ones, staleness=algorithm.staleness)
+        return floor, floors.box_filling(spread, problem.theta_max, basis)
 
 
 def _rho(scenario: Scenario, problem: StarProblem) -> float:
+    """ρ, given or chosen.
+
+    Raises
+    ------
+    MeaningError
+        If it is to be chosen for a loss without curvature.
+    """
     rho = algorithm_of(scenario).rho
     if not isinstance(rho, RhoFromH):
         return rho
@@ -158,114 +176,27 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
         raise MeaningError(
             "learning.algorithm.rho", f"the {problem.loss.kind} loss has no curvature; give ρ as a number"
         )
-    return rho_for_h(rho.h, algorithm_of(scenario).horizon, problem.l2, problem.records, peaks)
-
-
-def assess(cell: StarCell) -> Assessment:
-    """Draw up the facts of one cell."""
-    problem, plan, horizon = cell.problem, cell.setup.plan, cell.horizon
-    steps = star.step_sizes(cell.rho, horizon, problem.l2, problem.records)
-    start = float(problem.relative_fitness(np.zeros((1, problem.dimension)))[0])
-    facts: dict[str, object] = {
-        "owners": problem.owners,
-        "records": int(problem.records.sum()),
-        "p": problem.dimension,
-        "rho": cell.rho,
-        "h": None,
-        "stable below": None,
-        "step": None,
-        "T·lr·λ_min/(N+1)": None,
-        "noise floor of ψ": None,
-        "ψ of θ = 0": start,
-        "box filling": None,
-        "f(θ*)": problem.minimum,
-        "Ξ": cell.bound,
-    }
-    warnings = []
-    private = privacy_of(plan)
-    if np.isfinite(problem.loss.curvature):
-        # A gradient that counts r times is a step r times as long.
-        frequencies, weighting = _weighing(cell)
-        reweights = weighting.at_learner * weighting.at_owner
-        h = star.steepness(steps, problem.hessian_peaks()) * reweights
-        hessians = problem.loss.curvature * problem.gram
-        contraction = star.contraction(cell.rho, horizon, problem.l2, problem.records, hessians)
-        facts |= {
-            "h": float(h.max()),
-            "stable below": star.stability_threshold(problem.owners),
-            "step": star.stability(h),
-            "T·lr·λ_min/(N+1)": contraction,
-        }
-        warnings += _step_warnings(h, contraction)
-        # Theory knows the noise of releases, of equal size, and not that of batches.
-        known = plan.allocation.alike and not plan.sampled
-        variances = plan.mechanism.variance(np.array([one.scale for one in private]))
-        if known and problem.loss.is_squared_error and np.isfinite(variances).all():
-            moved = (steps * weighting.at_learner) ** 2 * variances
-            floor, filling = _noise(cell, steps * reweights, moved, hessians, frequencies)
-            facts |= {"noise floor of ψ": floor, "box filling": filling}
-            warnings += _filling_warnings(filling) + _floor_warnings(floor, start)
-    events = horizon * cell.scenario.network.exchange.events_per_commit
-    return assessment(cell, facts, events, private, warnings)
-
-
-def _weighing(cell: StarCell) -> tuple[np.ndarray, Weighting]:
-    """How often each owner answers, and what its answers are multiplied by, in the long run."""
-    frequencies, _ = long_run_frequencies(cell.setup.network)
-    return frequencies, cell.weighting.settled(frequencies)
-
-
-def _noise(
-    cell: StarCell, steps: np.ndarray, variances: np.ndarray, hessians: np.ndarray, frequencies: np.ndarray
-) -> tuple[float, float]:
-    """Expected ψ from noise alone after convergence, and how far noise fills the box.
-
-    In the eigenvectors of the mean Hessian: exact for as far as owners share them, answer independently of the past,
-    and neither clipping nor the box acts.
-
-    Parameters
-    ----------
-    cell : StarCell
-    steps : ndarray, shape (N,)
-        r_i·lr_i.
-    variances : ndarray, shape (N,)
-        Variance of what the noise of an answer moves a coordinate of θ_i by.
-    hessians : ndarray, shape (N, p, p)
-    frequencies : ndarray, shape (N,)
-    """
-    problem, method = cell.problem, cell.method
-    if not variances.any():
-        return 0.0, 0.0
-    mean = np.tensordot(problem.shares, hessians, axes=1)
-    _, basis = np.linalg.eigh(mean)
-    own = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
-    pull = method.step * problem.l2
-    moments = floors.stationary_moments(
-        (steps[:, None] * own).T, variances, frequencies, 2 * method.learner_weight * pull, pull
-    )
-    spread = np.sqrt(np.maximum(moments.learner, 0.0))
-    floor = 0.5 * float(np.sum((2 * problem.l2 + problem.shares @ own) * moments.learner)) / problem.minimum
-    return floor, floors.box_filling(spread, problem.theta_max, basis)
+    return star.rho_for_h(rho.h, algorithm_of(scenario).horizon, problem.l2, problem.records, peaks)
 
 
 def _step_warnings(h: np.ndarray, contraction: float) -> list[str]:
     verdict, highest = star.stability(h), float(h.max())
-    found = []
+    warnings = []
     if verdict != "stable":
         known = (
             f"equal owners are stable below {star.stability_threshold(h.size):.3g}"
             if verdict == "unstable"
             else "and owners whose h differ are sure to be stable only up to h = 2"
         )
-        found.append(
+        warnings.append(
             f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
         )
     if contraction < 4:
-        found.append(
+        warnings.append(
             f"the slowest direction does not converge: T·lr·λ_min/(N+1) = {contraction:.3g}, and 4 is needed; "
             "raise the horizon or learning.algorithm.rho, or whiten the features"
         )
-    return found
+    return warnings
 
 
 def _filling_warnings(filling: float) -> list[str]:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from p2psim.theory.bounds.shape import Form, ShapeBound, box_diameter
-from p2psim.theory.star import base_step
+from p2psim.theory.bounds.shape import ShapeBound, box_diameter
+from p2psim.theory.star import Form, base_step
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ L_i = D_ii(1 + μ·c_i·L_i^loc), and Q_L is σ-strongly convex. Noise η_i(t) o
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from p2psim.theory.bounds.shape import Form
+from p2psim.theory.star import Form
 
 Float = NDArray[np.float64]
 

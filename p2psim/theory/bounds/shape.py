@@ -8,10 +8,11 @@ forecasts well once its constants are fitted from pilot runs. Intervals come fro
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from p2psim.theory.star import Form
 
 Float = NDArray[np.float64]
 
@@ -72,9 +73,6 @@ def fit_shape(records: ArrayLike, inverse_squares: ArrayLike, psi: ArrayLike) ->
     size = np.linalg.norm(matrix, axis=0)
     c, _ = nnls(matrix / size, np.ones(len(target)))
     return ShapeBound(*(float(v) for v in c / size))
-
-
-Form = Literal["printed", "corrected"]
 
 
 def inverse_square_sum(epsilon: ArrayLike) -> float:
@@ -145,29 +143,23 @@ class FittedShape:
         return np.quantile(values, [tail, 1 - tail], axis=0)
 
     @property
-    def c1(self) -> tuple[float, float]:
+    def c1(self) -> tuple[float, ...]:
         """Interval of c₁."""
-        low, high = self._interval(self.draws[:, 0])
-        return float(low), float(high)
+        return tuple(self._interval(self.draws[:, 0]).tolist())
 
     @property
-    def c2(self) -> tuple[float, float]:
+    def c2(self) -> tuple[float, ...]:
         """Interval of c₂."""
-        low, high = self._interval(self.draws[:, 1])
-        return float(low), float(high)
+        return tuple(self._interval(self.draws[:, 1]).tolist())
 
     def interval(self, records: ArrayLike, inverse_squares: ArrayLike) -> Float:
         """Interval of the expected ψ for n records and Σ1/ε_i² (arrays broadcast), shape (2, …).
 
         Narrower than c₁ and c₂ make it look: where one is too large in a resample, the other is too small.
         """
-        n, total = np.broadcast_arrays(
-            np.asarray(records, dtype=float), np.asarray(inverse_squares, dtype=float)
-        )
-        root = np.sqrt(total) / n
-        return self._interval(
-            np.multiply.outer(self.draws[:, 0], root) + np.multiply.outer(self.draws[:, 1], root**2)
-        )
+        root, square = np.moveaxis(_columns(*np.broadcast_arrays(records, inverse_squares)), -1, 0)
+        c1, c2 = self.draws.T
+        return self._interval(np.multiply.outer(c1, root) + np.multiply.outer(c2, square))
 
 
 def fit_shape_with_intervals(
@@ -212,8 +204,7 @@ def fit_shape_with_intervals(
     fitted = fit_shape(records, inverse_squares, values.mean(axis=1))
     resampled = np.empty((draws, 2))
     for row in resampled:
-        again = fit_shape(
-            records, inverse_squares, values[:, random.integers(0, replicas, replicas)].mean(axis=1)
-        )
+        sample = values[:, random.integers(0, replicas, replicas)]
+        again = fit_shape(records, inverse_squares, sample.mean(axis=1))
         row[:] = again.c1, again.c2
     return FittedShape(fitted, resampled, level)

@@ -19,7 +19,7 @@ s_t²·G² (the projection moves nothing away from θ*). Multiplied by w_t/(2s_t
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from p2psim.theory.bounds.shape import Form
+from p2psim.theory.star import Form
 
 Float = NDArray[np.float64]
 

@@ -136,13 +136,11 @@ class _Batch:
         self._agents, self._numbers, self._steps = np.full(shape, -1), np.full(shape, -1), np.zeros(shape)
         stops = np.empty((B, rows), np.int64)
         for b, wakes in enumerate(drawn):
-            releasing = wakes.numbers >= 0
-            agents, numbers, before = (
-                values[releasing] for values in (wakes.agents, wakes.numbers, wakes.before)
-            )
+            releasing = np.flatnonzero(wakes.numbers >= 0)
+            agents = wakes.agents[releasing]
             self._agents[b, : lengths[b]], self._numbers[b, : lengths[b]] = wakes.agents, wakes.numbers
-            variances = how.variances(agents, numbers, before)
-            self._steps[b, : lengths[b]][releasing] = model.noise_step[agents] * np.sqrt(variances)
+            variances = how.variances(agents, wakes.numbers[releasing], wakes.before[releasing])
+            self._steps[b, releasing] = model.noise_step[agents] * np.sqrt(variances)
             when = wakes.times if axis == "time" else wakes.before
             stops[b] = np.append(np.searchsorted(when, points[:-1], side=_SIDES[axis]), lengths[b])
         self._signs = random.choice([-1.0, 1.0], (*shape, p))
@@ -154,8 +152,8 @@ class _Batch:
         self._X[..., 0] = model.start + how.rest
         if how.start_factor.any():
             self._X[..., 1] = how.start_factor @ random.choice([-1.0, 1.0], (B, n, p))
-        self._anchors = np.zeros_like(self._X if how.spent == "anchored" else np.empty(0))
         if how.spent == "anchored":
+            self._anchors = np.zeros_like(self._X)
             self._anchors[..., 0] = how.anchor
         self._pushed = model.curve(how.rest.reshape(-1, 1)).reshape(n, p)
         self._optimum = how.rest - model.offset

@@ -126,15 +126,15 @@ def _about_the_optimum(model: LinearDescent, wakes: int) -> tuple[np.ndarray, fl
 
 def chebyshev(step, first: np.ndarray, degree: int) -> Iterator[np.ndarray]:  # type: ignore[no-untyped-def]
     """A matrix under T_0 … T_degree of 2·step − 1, step a linear map."""
-    before, found = first, 2 * step(first) - first
+    before, now = first, 2 * step(first) - first
     yield before
-    yield found
+    yield now
     for _ in range(degree - 1):
-        following = 4 * step(found)
-        following -= 2 * found
+        following = 4 * step(now)
+        following -= 2 * now
         following -= before
-        before, found = found, following
-        yield found
+        before, now = now, following
+        yield now
 
 
 def terms(wakes: int) -> int:

@@ -158,6 +158,8 @@ def averaging(mode: Mode, chance: Any, loss: float | np.ndarray = 0.0) -> Gossip
     ValueError
         If chances do not add up to one, or nothing can arrive.
     """
+    from scipy.sparse import coo_array
+
     if abs(chance.sum() - 1) > 1e-9:
         raise ValueError(f"chances must add up to one, got {chance.sum()}")
     pairs = chance.tocoo()
@@ -167,18 +169,17 @@ def averaging(mode: Mode, chance: Any, loss: float | np.ndarray = 0.0) -> Gossip
     effective = float((answered if mode == "pull" else arrives).sum())
     if effective <= 0:
         raise ValueError("all messages are lost: nothing happens")
-    i, j, n = pairs.row, pairs.col, chance.shape[0]
-    if mode == "pull":
-        return GossipStep(Hears(_matrix(answered / effective, i, j, n)), None, None, effective)
-    if mode == "push":
-        return GossipStep(Hears(_matrix(arrives / effective, j, i, n)), None, None, effective)
-    alone = (arrives - answered) / effective
-    return GossipStep(
-        once=Hears(_matrix(alone, j, i, n)) if alone.any() else None,
-        first=Hears(_matrix(answered / effective, i, j, n)),
-        twice=Meet(_matrix(answered / effective, i, j, n)),
-        effective=effective,
-    )
+    i, j = pairs.row, pairs.col
+
+    def matrix(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> Any:
+        return coo_array((values / effective, (rows, columns)), shape=chance.shape).tocsr()
+
+    if mode != "push-pull":
+        hears = matrix(answered, i, j) if mode == "pull" else matrix(arrives, j, i)
+        return GossipStep(Hears(hears), None, None, effective)
+    alone, both = arrives - answered, matrix(answered, i, j)
+    once = Hears(matrix(alone, j, i)) if alone.any() else None
+    return GossipStep(once, Hears(both), Meet(both), effective)
 
 
 def partner_chances(links: Any, chance: np.ndarray, by_weight: bool = False) -> Any:
@@ -249,12 +250,6 @@ def spread(part: Part, M: np.ndarray) -> np.ndarray:
 def centred(M: np.ndarray) -> np.ndarray:
     """CMC with C = I − 11ᵀ/n: what is left when everybody's mean is taken off."""
     return np.asarray(M - M.mean(axis=0) - M.mean(axis=1)[:, None] + M.mean())
-
-
-def _matrix(values: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: int) -> Any:
-    from scipy.sparse import coo_array
-
-    return coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
 
 
 #: What rounding may move, relative to the size of models.

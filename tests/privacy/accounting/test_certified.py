@@ -17,8 +17,7 @@ from p2psim.privacy.accounting import classical, pld
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.calibration import largest_loss
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.classical import RDP, pure_sums
-from p2psim.privacy.accounting.gaussian import gaussian_mu
+from p2psim.privacy.accounting.classical import RDP, gaussian_mu, pure_sums
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE
 
 CERTIFIED = json.loads((Path(__file__).parent / "certified.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from p2psim.privacy.accounting import classical, pld
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.gaussian import gaussian_mu
+from p2psim.privacy.accounting.classical import gaussian_mu
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE, Noise, Subsampled
 
 NOISES: tuple[Noise, ...] = (
@@ -160,7 +160,7 @@ def test_a_bound_beside_the_window_is_true_and_near() -> None:
     own = pld.released(Charges.of(LAPLACE, np.full(100, 0.1)))
     for epsilon in (1.0, 3.0, 5.0, 7.0):
         here, further = (
-            pld.near(own, lambda tilt, cumulant, at=at: cumulant - tilt * at, pld.DEFAULT)
+            pld.near(own, lambda tilt, cumulant, at=at: cumulant - tilt * at, pld.PLD())
             for at in (epsilon, 9.5)
         )
         exact = here.delta(epsilon)

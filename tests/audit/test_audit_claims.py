@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.privacy.audit import Canary, clopper_pearson, findings, lower_bound, thresholds_for
+from p2psim.audit.claims import Canary, clopper_pearson, findings, lower_bound, thresholds_for
 
 GAMMA = 1e-6
 

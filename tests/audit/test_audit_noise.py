@@ -6,19 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from p2psim.privacy.audit import (
-    GAUSSIAN,
-    LAPLACE,
-    NoiseDistribution,
-    log_ratio,
-    most_shared,
-    probabilities,
-    uniform_p_value,
-)
+from p2psim.audit import noise as audited_noise
+from p2psim.audit.noise import GAUSSIAN, LAPLACE, NoiseDistribution, log_ratio, most_shared
 
 
 def p_value(law: NoiseDistribution, noise: np.ndarray, step: float = 0.0) -> float:
-    return uniform_p_value(probabilities(law, noise, np.full(noise.size, step), np.random.default_rng(0)))
+    return audited_noise.p_value(law, noise[:, None, None], np.array([step]))
 
 
 LAWS = [(LAPLACE, stats.laplace), (GAUSSIAN, stats.norm)]
@@ -52,7 +45,7 @@ def test_the_score_is_the_ratio_of_densities(
 @given(st.integers(0, 1000), st.integers(1, 300))
 def test_p_values_are_those_of_scipy(seed: int, n: int) -> None:
     values = np.random.default_rng(seed).random(n)
-    assert uniform_p_value(values) == pytest.approx(
+    assert p_value(GAUSSIAN, stats.norm.ppf(values)) == pytest.approx(
         stats.kstest(values, "uniform", method="exact").pvalue, rel=1e-6, abs=1e-12
     )
 

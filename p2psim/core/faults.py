@@ -10,16 +10,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from p2psim.core.distributions import Distribution
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.files import at_home
-from p2psim.core.options import INT32, INT64
-from p2psim.scenario.nodes import Node, at, place_of, placed
+from p2psim.core.nodes import Node, at, place_of
 
 Schema = Mapping[str, Any]
 
@@ -27,7 +24,11 @@ Schema = Mapping[str, Any]
 _WRAPPERS = {"default", "function-before", "function-after", "function-wrap", "definitions"}
 
 #: Bounds that a column sets, which only a message about a number beyond them says, and how.
-OF_COLUMNS = {INT32: "2³¹ − 1", INT64: "2⁶³ − 1", -INT64: "−2⁶³ + 1"}
+OF_COLUMNS = {2**31 - 1: "2³¹ − 1", 2**63 - 1: "2⁶³ − 1", 1 - 2**63: "−2⁶³ + 1"}
+
+
+#: The schema where nothing is expected.
+_NOTHING: Schema = {"type": ""}
 
 
 class Schemas:
@@ -52,13 +53,13 @@ class Schemas:
 
     def fields(self, schema: Schema) -> dict[str, Schema]:
         """Fields of a model's schema, by key."""
-        inside = self.bare(self.bare(schema)["schema"])
-        return {key: field["schema"] for key, field in inside["fields"].items()}
+        inside = self.bare(self.bare(schema).get("schema", _NOTHING))
+        return {key: field["schema"] for key, field in inside.get("fields", {}).items()}
 
     def choices(self, schema: Schema) -> list[Schema]:
         """Choices of a union."""
-        listed = schema["choices"]
-        if schema["type"] == "tagged-union":
+        listed = schema.get("choices", ())
+        if isinstance(listed, dict):
             return list(listed.values())
         return [choice[0] if isinstance(choice, tuple) else choice for choice in listed]
 
@@ -83,56 +84,51 @@ class SchemaLocation:
     ----------
     steps : tuple of str
         Keys and positions from the root, without the tags of unions.
-    schema : Schema or None
-        What is expected there, None when nothing is.
-    inside : Schema or None
+    schema : Schema
+        What is expected there; its type is empty where nothing is.
+    inside : Schema
         What encloses it.
-    union : Schema or None
+    union : Schema
         Where what is expected is one choice of a union that differs by more than its kind, all of it.
     """
 
     steps: tuple[str, ...]
-    schema: Schema | None
-    inside: Schema | None
-    union: Schema | None = None
+    schema: Schema
+    inside: Schema
+    union: Schema
 
 
 def follow(schemas: Schemas, location: Sequence[str | int]) -> SchemaLocation:
     """Follow a location of a pydantic error through the schema."""
     steps: list[str] = []
-    inside: Schema | None = None
-    schema: Schema | None = schemas.root
-    union: Schema | None = None
+    inside, schema, union = _NOTHING, schemas.root, _NOTHING
     for i, element in enumerate(location):
-        bare = schemas.bare(schema) if schema is not None else None
-        kind = bare["type"] if bare is not None else None
-        if bare is not None and kind == "tagged-union":
-            schema, union = bare["choices"].get(element), bare
-        elif bare is not None and kind == "union":
+        bare = schemas.bare(schema)
+        if bare["type"] == "tagged-union":
+            schema, union = bare["choices"].get(element, _NOTHING), bare
+            continue
+        union = _NOTHING
+        if bare["type"] == "union":
             # The element names a choice. What is wrong with the value itself is told of the whole union.
             deeper = [
                 choice
                 for choice in schemas.choices(bare)
                 if schemas.bare(choice)["type"] in ("model", "dict", "list")
             ]
-            schema = bare if i == len(location) - 1 else deeper[0] if len(deeper) == 1 else None
+            schema = bare if i == len(location) - 1 else deeper[0] if len(deeper) == 1 else _NOTHING
         else:
             inside, schema = bare, _entry(schemas, bare, element)
             steps.append(str(element))
-        if kind != "tagged-union":
-            union = None
     return SchemaLocation(tuple(steps), schema, inside, union)
 
 
-def _entry(schemas: Schemas, schema: Schema | None, element: str | int) -> Schema | None:
-    if schema is None:
-        return None
+def _entry(schemas: Schemas, schema: Schema, element: str | int) -> Schema:
     if schema["type"] == "model":
-        return schemas.fields(schema).get(str(element))
-    entries: Any = schema.get({"dict": "values_schema"}.get(schema["type"], "items_schema"))
-    if schema["type"] == "tuple":
-        entries = dict(enumerate(entries)).get(cast(int, element))
-    return cast("Schema | None", entries)
+        return schemas.fields(schema).get(str(element), _NOTHING)
+    entries: Any = schema.get("values_schema" if schema["type"] == "dict" else "items_schema", _NOTHING)
+    return (
+        dict[Any, Schema](enumerate(entries)).get(element, _NOTHING) if schema["type"] == "tuple" else entries
+    )
 
 
 def phrase(schemas: Schemas, schema: Schema) -> str:
@@ -157,8 +153,8 @@ def phrase(schemas: Schemas, schema: Schema) -> str:
             return "a mapping"
         return f"a mapping from names to {phrase(schemas, bare['values_schema'])}"
     if kind == "model":
-        if bare["cls"] is Distribution:
-            return "a distribution"
+        if words := getattr(bare["cls"], "in_words", ""):
+            return str(words)
         if name := kind_of(schemas, bare):
             return f"{name} or a mapping with kind: {name}"
         return f"a mapping of {', '.join(schemas.fields(bare))}"
@@ -233,26 +229,6 @@ def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> lis
         if _is_wrong_kind(detail, where) or not any(where.steps[: len(steps)] == steps for steps in unknown)
     )
     return list(dict.fromkeys(faults))
-
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-def given(model: type[Model], **arguments: Any) -> Model:
-    """Check arguments of a function of the package against a model with a field for each.
-
-    Raises
-    ------
-    InputError
-        With all that are wrong.
-    """
-    values = {
-        key: value.item() if isinstance(value, np.generic) else value for key, value in arguments.items()
-    }
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise InputError(*faults_of(error, model, placed(values))) from None
 
 
 def path_of(name: str, value: object) -> Path:
@@ -338,26 +314,26 @@ def _fault(detail: Any, where: SchemaLocation, schemas: Schemas, node: Node) -> 
     place, key, message = steps, steps, ""
     problem = detail["type"]
     if problem == "extra_forbidden":
-        known = list(schemas.fields(where.inside)) if where.inside is not None else []
+        known = list(schemas.fields(where.inside))
         near = nearest(steps[-1], known)
         message = f"unknown key; {f'did you mean {near}?' if near else 'known: ' + ', '.join(known)}"
     elif problem == "missing":
         place = steps[:-1]
-        if where.inside is not None and where.inside["type"] == "tuple":
+        if where.inside["type"] == "tuple":
             key = place
             message = f"must be {phrase(schemas, where.inside)}, got {show(detail['input'])}"
         else:
-            expected = f": {phrase(schemas, schemas.bare(schema))}" if schema is not None else ""
+            expected = f": {phrase(schemas, schemas.bare(schema))}" if schema["type"] else ""
             message = f"is required{expected}"
     elif problem == "union_tag_invalid":
         place, kind = (*steps, "kind"), detail["ctx"]["tag"]
-        known = list(schemas.bare(schema)["choices"]) if schema is not None else []
+        known = list(schemas.bare(schema).get("choices", ()))
         message = _FORMER.get(kind) or unknown("kind", kind, known)
-    elif problem == "union_tag_not_found" and schema is not None:
+    elif problem == "union_tag_not_found" and schema["type"]:
         message = f"needs a kind; known: {', '.join(schemas.bare(schema)['choices'])}"
     elif _is_wrong_kind(detail, where):
         key = steps[:-1]
-        known = list(map(str, schemas.bare(schema)["expected"])) if schema is not None else []
+        known = list(map(str, schemas.bare(schema).get("expected", ())))
         message = unknown("kind", detail["input"], known)
     message = message or _judgement(detail, where, schemas)
     return at(place_of(node, place, key=problem == "extra_forbidden"), ".".join(key), message)
@@ -368,7 +344,7 @@ def _judgement(detail: Any, where: SchemaLocation, schemas: Schemas) -> str:
     value = detail["input"]
     if detail["type"] in ("value_error", "assertion_error"):
         return str(detail["ctx"]["error"])
-    bare = schemas.bare(where.schema) if where.schema is not None else {"type": ""}
+    bare = schemas.bare(where.schema)
     if bare["type"] == "literal" and detail["type"] == "literal_error" and isinstance(value, str):
         noun = next((step for step in reversed(where.steps) if not step.isdecimal()), "value")
         return unknown(noun, value, [str(name) for name in bare["expected"]])
@@ -379,8 +355,8 @@ def _judgement(detail: Any, where: SchemaLocation, schemas: Schemas) -> str:
             return f"must be {extreme}, which is all that a column holds, got {show(value)}"
     if detail["type"] == "string_pattern_mismatch":
         return f"must match {detail['ctx']['pattern']}, got {show(value)}"
-    if where.union is not None and detail["type"].endswith("_type"):
-        return f"must be {phrase(schemas, where.union)}, got {show(value)}"
-    if where.schema is not None and (detail["type"].endswith("_type") or detail["type"] in _OF_THE_VALUE):
-        return f"must be {phrase(schemas, bare)}, got {show(value)}"
+    is_type = detail["type"].endswith("_type")
+    if bare["type"] and (is_type or detail["type"] in _OF_THE_VALUE):
+        expected = where.union if is_type and where.union["type"] else bare
+        return f"must be {phrase(schemas, expected)}, got {show(value)}"
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {show(value)}"

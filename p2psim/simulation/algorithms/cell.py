@@ -1,0 +1,255 @@
+"""What cells of all algorithms have in common: what they are asked, and what can be said of one before it runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from p2psim.core.events import EVENT
+from p2psim.core.randomness import Streams
+from p2psim.learning.batches import Sampling, batch_of, sampling
+from p2psim.network.graph import Graph
+from p2psim.privacy.ledger import Caveats
+from p2psim.privacy.plan import Claims, Plan
+from p2psim.privacy.releases import Violations
+from p2psim.privacy.shares import UNLIMITED, Releases, of_shared_record
+from p2psim.scenario.notices import Compared
+from p2psim.simulation.algorithms.replay import RecordedReplica, Replay, ReplaySetup
+
+if TYPE_CHECKING:
+    from p2psim.data.prepare import Prepared
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.prepared import PreparedData
+
+#: So many releases are accounted for before a run at most.
+_MOST_RELEASES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What one agent may release.
+
+    Attributes
+    ----------
+    budget : float
+        ε in all.
+    releases : int or None
+        The most; None for any number.
+    loss, scale : float
+        Claimed loss of the first, and the scale of its noise.
+    spent : dict
+        ε of the real records by each accountant once all are made; empty where any number may be.
+    """
+
+    budget: float
+    releases: int | None
+    loss: float
+    scale: float
+    spent: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What can be said of a cell before it runs.
+
+    Attributes
+    ----------
+    facts : dict
+        Numbers by the names that a person reads; None where something cannot be said.
+    records : tuple of int
+        Of each agent.
+    events, bytes_of_events : int
+        Estimates for one replica.
+    bytes_of_data : int
+    privacy : tuple of Privacy
+        Of each agent.
+    warnings : tuple of str
+    """
+
+    facts: dict[str, Any]
+    records: tuple[int, ...]
+    events: int
+    bytes_of_events: int
+    bytes_of_data: int
+    privacy: tuple[Privacy, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PreparedCell(ABC):
+    """A cell, ready to be simulated; its class turns scenarios into cells, and is the adapter of its algorithms.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        Without a sweep.
+    case : PreparedData
+    problem : StarProblem or GraphProblem
+    setup : ReplaySetup
+        What determines events and unit noise.
+    bound : float
+        Ξ, the bound on the norm of one record's gradient; 0 where nothing is claimed.
+    rule : GradientRule
+    """
+
+    scenario: Scenario
+    case: PreparedData
+    problem: Any
+    setup: ReplaySetup
+    bound: float
+    rule: Any
+
+    @staticmethod
+    @abstractmethod
+    def identify(scenario: Scenario) -> dict[str, Any]:
+        """Return what determines the arrays of a case, beside the data section."""
+
+    @staticmethod
+    @abstractmethod
+    def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+        """Make the arrays of a case, and warnings."""
+
+    @staticmethod
+    @abstractmethod
+    def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
+        """Return who is linked with whom in a replica."""
+
+    @classmethod
+    @abstractmethod
+    def cell(cls, scenario: Scenario, case: PreparedData, replica: int) -> Self:
+        """Turn a scenario (without a sweep) and its case into what can be simulated.
+
+        Raises
+        ------
+        MeaningError
+            If something that depends on the data means nothing: an agent without a budget, ρ from the h of a hinge
+            loss, a sensitivity from bounds that nobody gives.
+        """
+
+    @abstractmethod
+    def replay(self, streams: Streams) -> Replay:
+        """Begin a replica, which draws what it draws from ``streams``."""
+
+    @abstractmethod
+    def verify(self, recorded: RecordedReplica) -> Iterator[Compared]:
+        """Compare what was recorded of a replica with what the reference makes of its events and noise."""
+
+    @abstractmethod
+    def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
+        """Numbers by the names that a person reads, an estimate of a replica's events, and warnings.
+
+        Parameters
+        ----------
+        privacy : tuple of Privacy
+            Of each agent.
+        """
+
+    @property
+    @abstractmethod
+    def centralities(self) -> dict[str, np.ndarray]:
+        """Columns of the table of agents that depend on the graph."""
+
+    @property
+    def has_data_dependent_step(self) -> bool:
+        """Whether steps depend on the records."""
+        return False
+
+    def sampling(self, streams: Streams) -> Sampling | None:
+        """How batches are drawn in a replica."""
+        batch = batch_of(self.scenario.learning.algorithm)
+        return sampling(batch, self.problem.records, streams.key("batches"))
+
+    def caveats(self, violations: Violations) -> Caveats:
+        """Return what limits the guarantee."""
+        sensitivity = self.scenario.privacy.sensitivity
+        void = sensitivity is not None and not sensitivity.holds
+        return Caveats(violations, void, self.has_data_dependent_step)
+
+    def agents(self) -> dict[str, np.ndarray]:
+        """Columns of the table of agents, from ``index`` on."""
+        case, records = self.case, self.problem.records
+        return {
+            "index": np.arange(records.size, dtype=np.int32),
+            "label": np.array(case.labels, dtype=object),
+            "group": np.array(case.groups or ("",) * records.size, dtype=object),
+            "records": records,
+            **self.centralities,
+            "budget": self.setup.plan.budget,
+        }
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of a run, given with its results."""
+        return self.assess().warnings
+
+    def assess(self) -> Assessment:
+        """Say what can be said before the run."""
+        problem, privacy = self.problem, privacy_of(self.setup.plan)
+        facts, events, warnings = self.facts(privacy)
+        return Assessment(
+            facts=facts,
+            records=tuple(problem.records.tolist()),
+            events=events,
+            bytes_of_events=events * EVENT.itemsize,
+            bytes_of_data=problem.bytes_of_data,
+            privacy=privacy,
+            warnings=(*warnings, *self.privacy_warnings()),
+        )
+
+    def privacy_warnings(self) -> Iterator[str]:
+        """Warnings of budgets that, for a record with several holders, exceed a promise; and of a δ that is large."""
+        plan, delta = self.setup.plan, self.scenario.privacy.delta
+        limit = plan.limit
+        lost = of_shared_record(limit.epsilon, limit.holders)
+        broken = np.flatnonzero(lost > plan.budget * (1 + 1e-9))
+        if plan.mechanism.is_private and limit.holders > 1 and broken.size:
+            first = int(broken[0])
+            yield (
+                f"a record that {limit.holders} owners hold may lose more than was promised, for {broken.size} of "
+                f"{lost.size} owners: for owner {self.case.labels[first]} {lost[first]:.4g}, and "
+                f"{plan.budget[first]:g} was promised; privacy.overlap.form: corrected keeps all promises"
+            )
+        smallest = int(self.problem.records.min())
+        if delta is not None and delta * smallest >= 1:
+            yield (
+                f"δ = {delta:g} is at least 1/n for an agent of {smallest} records: it permits to publish a record"
+            )
+
+
+def privacy_of(plan: Plan) -> tuple[Privacy, ...]:
+    """What each agent may release."""
+    agents = plan.budget.size
+    losses, scales = np.zeros(agents), np.zeros(agents)
+    able = np.flatnonzero(plan.releases)
+    if able.size:
+        first = Releases(able, np.zeros(able.size, np.int64), np.zeros(able.size, np.int64))
+        losses[able], scales[able] = plan.claimed(first), plan.scales(first)
+    columns = (column.tolist() for column in (plan.budget, plan.releases, losses, scales))
+    return tuple(
+        Privacy(budget, None if releases == UNLIMITED else releases, loss, scale)
+        for budget, releases, loss, scale in zip(*columns, strict=True)
+    )
+
+
+def with_spent(private: Sequence[Privacy], plan: Plan, accountants: Sequence[str]) -> tuple[Privacy, ...]:
+    """With what the real records will have lost by all releases, where these are limited and not too many."""
+    ends = np.where(plan.releases == UNLIMITED, 0, plan.releases)
+    if not plan.mechanism.is_private or plan.clairvoyant or ends.sum() > _MOST_RELEASES:
+        return tuple(private)
+    owners = np.repeat(np.arange(ends.size), ends)
+    numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
+    releases = Releases(owners, numbers, np.zeros(owners.size, np.int64))
+    claims = Claims(owners, plan.claimed(releases) * plan.stretch[owners])
+    charges = plan.charges(claims, plan.limit.start_real)
+    spent = {name: plan.epsilon(name, charges) for name in accountants}
+    return tuple(
+        agent
+        if agent.releases is None
+        else replace(agent, spent={name: float(values[i]) for name, values in spent.items()})
+        for i, agent in enumerate(private)
+    )
