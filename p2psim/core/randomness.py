@@ -95,10 +95,16 @@ class Rewound:
     """
 
     def __init__(self, key: np.ndarray):
-        self._key = key
         # NumPy takes any ISeedSequence, though its annotations do not say so.
         self._bits = np.random.Philox(_NO_SEED)  # type: ignore[arg-type]
         self._random = np.random.Generator(self._bits)
+        self._counter = np.zeros(4, dtype=np.uint64)
+        self._state: dict[str, Any] = {
+            "bit_generator": "Philox",
+            "state": {"counter": self._counter, "key": key},
+            "buffer": _EMPTY,
+            "buffer_pos": 4,
+        }
 
     def at(self, agent: int = 0, lane: int = 0, words: int = 0, half: int = -1) -> np.random.Generator:
         """The generator at the beginning of an agent's stream (`generator`), or at a later place of it.
@@ -111,15 +117,10 @@ class Rewound:
         words, half : int
             Where the stream goes on, as `place` gives it.
         """
-        counter = np.array([words >> 2, 0, int(agent) % 2**64, lane], dtype=np.uint64)
-        self._bits.state = {
-            "bit_generator": "Philox",
-            "state": {"counter": counter, "key": self._key},
-            "buffer": _EMPTY,
-            "buffer_pos": 4,
-            "has_uint32": int(half >= 0),
-            "uinteger": max(half, 0),
-        }
+        counter, state = self._counter, self._state
+        counter[0], counter[2], counter[3] = words >> 2, int(agent) % 2**64, lane
+        state["has_uint32"], state["uinteger"] = int(half >= 0), max(half, 0)
+        self._bits.state = state  # type: ignore[assignment]
         if words & 3:
             self._bits.random_raw(words & 3, output=False)
         return self._random

@@ -116,7 +116,7 @@ class RenewalTurns:
         Whether the process begins up.
     """
 
-    __slots__ = ("_address", "_block", "_last", "_laws", "_means", "_random", "_stream", "begins")
+    __slots__ = ("_address", "_first", "_last", "_laws", "_means", "_random", "_stream", "begins")
 
     def __init__(
         self,
@@ -134,30 +134,34 @@ class RenewalTurns:
         self._means = (up, down) if self.begins else (down, up)
         self._laws = (up_law, down_law) if self.begins else (down_law, up_law)
         self._last = self._laws[0].residual(self._means[0], generator)
-        self._block = self._draw(generator, [self._last])
+        self._first: np.ndarray | None = self._draw(generator)
 
-    def _draw(self, generator: np.random.Generator, before: list[float]) -> list[float]:
-        """Turns before, and a block of more."""
+    def _draw(self, generator: np.random.Generator) -> np.ndarray:
+        """The last turn, and a block of more."""
+        (one, other), (mean, other_mean) = self._laws, self._means
+        turns = np.empty(1 + 2 * _BLOCK)
+        turns[0] = self._last
         # Up comes first in the stream, whatever the process begins with.
-        order = (0, 1) if self.begins else (1, 0)
-        blocks = {one: self._laws[one].durations(self._means[one], generator, _BLOCK) for one in order}
+        if self.begins:
+            turns[2::2] = one.durations(mean, generator, _BLOCK)
+        turns[1::2] = other.durations(other_mean, generator, _BLOCK)
+        if not self.begins:
+            turns[2::2] = one.durations(mean, generator, _BLOCK)
         self._stream = self._random.place()
-        durations = np.empty(1 + 2 * _BLOCK)
-        durations[0], durations[1::2], durations[2::2] = self._last, blocks[1], blocks[0]
-        turns: list[float] = np.cumsum(durations)[1:].tolist()
-        self._last = turns[-1]
-        return before + turns
+        turns = turns.cumsum()
+        self._last = float(turns[-1])
+        return turns
 
-    def block(self) -> list[float]:
+    def block(self) -> np.ndarray:
         """The next turns, as many as are drawn at once."""
-        if not self._block:
-            return self._draw(self._random.at(self._address, 0, *self._stream), [])
-        block, self._block = self._block, []
-        return block
+        first, self._first = self._first, None
+        if first is not None:
+            return first
+        return self._draw(self._random.at(self._address, 0, *self._stream))[1:]
 
     def __iter__(self) -> Iterator[float]:
         while True:
-            yield from self.block()
+            yield from self.block().tolist()
 
 
 class Renewal(Availability, OneOf):

@@ -132,7 +132,7 @@ class Tables:
     """
 
     #: Draws of an agent's first block; each is twice as large as the one before, up to the largest.
-    FIRST, LARGEST = 16, 4096
+    FIRST, LARGEST = 64, 4096
 
     def __init__(self, agents: np.ndarray):
         self._records, self._agents = agents, agents.size - 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +33,8 @@ class Turns:
         End of the run, if it has one; infinite otherwise.
     """
 
-    #: Turns that are handed out at once, about, and that are drawn at once of each reason.
-    MANY, BLOCK = 1 << 16, 16
+    #: Turns that are handed out at once, about; that are drawn at once of a reason; reasons that are drawn together.
+    MANY, BLOCK, TOGETHER = 1 << 16, 16, 4096
 
     def __init__(
         self, links: Graph, members: Members, availability: AnyAvailability, streams: Streams, end: float
@@ -42,12 +42,19 @@ class Turns:
         self.links, self.members = links, members
         self._end, self._limit = end, end * (1 + ROUNDING)
         self._groups: list[tuple[int, ...]] = []
-        self._sources: list[Callable[[], list[float]]] = []
+        self._sources: list[Callable[[], Sequence[float] | np.ndarray]] = []
         self._begins: list[bool] = []
-        availability.start(self._world, streams)
+        # Of each reason: whether its group is online after what was drawn, whether it never turns, and the time of the
+        # last turn that was drawn; infinite when there are no more before the end.
+        self._online, self._is_over, self._drawn = np.empty(0, bool), np.empty(0, bool), np.empty(0)
+        # Turns that were drawn and not yet handed out: time, reason, what happens.
+        self._waiting = np.empty(0), np.empty(0, np.int32), np.empty(0, np.uint8)
         #: Up to when turns have been handed out.
         self.known = 0.0
-        self._step = 0.0
+        availability.start(self._world, streams)
+        self._draw_first()
+        self._least = np.array([min(group, default=LEARNER) for group in self._groups], np.int64)
+        self._wanted = max(self.MANY, 2 * self._least.size)
 
     @property
     def presence(self) -> Turns:
@@ -64,6 +71,16 @@ class Turns:
         self._begins.append(begins)
         block = getattr(turns, "block", None)
         self._sources.append(block if block is not None else _Blocks(iter(turns), self.BLOCK))
+        if len(self._groups) % self.TOGETHER == 0:
+            self._draw_first()
+
+    def _draw_first(self) -> None:
+        """Draw first blocks of reasons that have none."""
+        known, count = self._online.size, len(self._groups)
+        self._online = np.concatenate([self._online, np.array(self._begins[known:], bool)])
+        self._is_over = np.concatenate([self._is_over, np.zeros(count - known, bool)])
+        self._drawn = np.concatenate([self._drawn, np.zeros(count - known)])
+        self._draw(np.arange(known, count))
 
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
         """Where each group begins in the agents of all groups, and these."""
@@ -73,53 +90,51 @@ class Turns:
 
     def first(self) -> np.ndarray:
         """What happens before time runs: who begins offline, and who of these is gone for good."""
-        count = len(self._groups)
-        self._least = np.array([min(group, default=LEARNER) for group in self._groups], np.int64)
-        self._online, self._is_over = np.array(self._begins, bool), np.zeros(count, bool)
-        # Of each reason the time of the last turn that was drawn; infinite when there are no more before the end.
-        self._drawn = np.zeros(count)
-        self._times, self._numbers, self._whats = np.empty(0), np.empty(0, np.int32), np.empty(0, np.uint8)
-        self._draw(np.arange(count))
         offline = np.flatnonzero(~np.array(self._begins, bool))
         gone = offline[self._is_over[offline]]
         turns = records(offline.size + gone.size, TURN)
         turns["group"] = np.concatenate([offline, gone])
         turns["what"] = np.repeat([LEAVES, GOES], [offline.size, gone.size])
-        if self._times.size:
-            self._step = float(np.median(self._times))
-        else:
+        if not self._waiting[0].size:
             self.known = np.inf
         return turns
 
     def more(self) -> np.ndarray:
         """The turns of the next span of time, in order; afterwards they are known up to `known`."""
-        upto = self.known + self._step
-        if upto <= self.known:
-            upto = float(np.nextafter(self.known, np.inf))
+        upto = self._span_end()
         while (late := np.flatnonzero(self._drawn <= upto)).size:
-            self._draw(late)
-        is_due = self._times <= upto
-        made = records(int(is_due.sum()), TURN)
+            for start in range(0, late.size, self.TOGETHER):
+                self._draw(late[start : start + self.TOGETHER])
+        is_due = self._waiting[0] <= upto
+        times, numbers, whats = self._waiting
+        self._waiting = times[~is_due], numbers[~is_due], whats[~is_due]
+        times, numbers, whats = times[is_due], numbers[is_due], whats[is_due]
+        self.known = upto if self._waiting[0].size or (self._drawn < np.inf).any() else np.inf
+        made = records(times.size, TURN)
         # Rounding alone puts no turn beyond the end of the run.
-        made["time"] = np.minimum(self._times[is_due], self._end)
-        made["group"], made["what"] = self._numbers[is_due], self._whats[is_due]
-        rest = ~is_due
-        self._times, self._numbers, self._whats = self._times[rest], self._numbers[rest], self._whats[rest]
-        self.known = upto if self._times.size or (self._drawn < np.inf).any() else np.inf
-        wanted = max(self.MANY, 2 * self._least.size)
-        self._step *= float(np.clip(wanted / max(made.size, 1), 0.5, 4.0))
-        return made[np.lexsort((made["group"], self._least[made["group"]], made["time"]))]
+        made["time"], made["group"], made["what"] = np.minimum(times, self._end), numbers, whats
+        return made[np.lexsort((numbers, self._least[numbers], made["time"]))]
+
+    def _span_end(self) -> float:
+        """When the next span ends: so that it has as many turns as are wanted, of those that were drawn."""
+        times = self._waiting[0]
+        if not times.size:
+            return float(self._drawn.min())
+        place = min(self._wanted, times.size - 1)
+        # Later turns of who turns often are not all drawn yet: no further than what is known of all, and some more.
+        return float(min(np.partition(times, place)[place], max(self._drawn.min(), np.median(times))))
 
     def _draw(self, reasons: np.ndarray) -> None:
         """Draw a block of turns of some reasons; where it ends with infinity there are no more."""
+        if not reasons.size:
+            return
         blocks = [self._sources[number]() for number in reasons.tolist()]
         sizes = np.array([len(block) for block in blocks], np.int64)
-        times = np.fromiter(chain.from_iterable(blocks), float, int(sizes.sum()))
+        times = np.concatenate(blocks)
         lasts = np.cumsum(sizes) - 1
-        numbers = np.repeat(reasons, sizes)
+        numbers = np.repeat(reasons.astype(np.int32), sizes)
         places = np.arange(times.size) - np.repeat(lasts + 1 - sizes, sizes)
-        joins = (places + self._online[numbers]) % 2 == 0
-        whats = np.where(joins, JOINS, LEAVES).astype(np.uint8)
+        whats = np.where((places + self._online[numbers]) % 2 == 0, JOINS, LEAVES).astype(np.uint8)
         has_ended = np.isinf(times[lasts])
         # Who goes and does not come back is gone for good.
         before = lasts[has_ended & (sizes > 1)] - 1
@@ -127,10 +142,13 @@ class Turns:
         self._is_over[reasons[has_ended & (sizes == 1)]] = True
         self._online[reasons] ^= (sizes - has_ended) % 2 == 1
         self._drawn[reasons] = np.where(times[lasts] <= self._limit, times[lasts], np.inf)
-        kept = times <= self._limit if np.isfinite(self._limit) else np.isfinite(times)
-        self._times = np.concatenate([self._times, times[kept]])
-        self._numbers = np.concatenate([self._numbers, numbers[kept].astype(np.int32)])
-        self._whats = np.concatenate([self._whats, whats[kept]])
+        kept = (times <= self._limit) & np.isfinite(times)
+        old_times, old_numbers, old_whats = self._waiting
+        self._waiting = (
+            np.concatenate([old_times, times[kept]]),
+            np.concatenate([old_numbers, numbers[kept]]),
+            np.concatenate([old_whats, whats[kept]]),
+        )
 
 
 class _Blocks:
