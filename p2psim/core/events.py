@@ -12,8 +12,8 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Raised whenever the meaning of a field or a code changes.
-FORMAT_VERSION: Final = 3
+#: Raised whenever the meaning of a field, a code or the order changes.
+FORMAT_VERSION: Final = 4
 
 #: One event. 48 bytes, little-endian, aligned.
 EVENT: Final = np.dtype(

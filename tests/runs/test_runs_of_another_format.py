@@ -12,21 +12,23 @@ from p2psim.core.errors import FolderError
 from p2psim.core.events import FORMAT_VERSION
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """A finished run whose events say that they are of format 2, written by p2psim 0.0.9."""
+@pytest.fixture(params=[2, 3])
+def old(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A finished run whose events say that they are of an earlier format, written by p2psim 0.0.9."""
     folder = tmp_path / "old"
     p2psim.run(small.scenario(replicas=1), folder, progress=False)
     path = folder / "events.parquet"
     table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"p2psim.events": b"2"}), path)
+    said = {**table.schema.metadata, b"p2psim.events": str(request.param).encode()}
+    pq.write_table(table.replace_schema_metadata(said), path)
     small.reseal(folder, lambda tree: tree["made_by"].update(p2psim="0.0.9"))
     return folder
 
 
 def told(message: str) -> None:
     for part in (
-        "events.parquet: event format 2, written by p2psim 0.0.9",
+        "events.parquet: event format ",
+        ", written by p2psim 0.0.9",
         f"reads format {FORMAT_VERSION}",
         "the p2psim that wrote it",
         "--overwrite",
