@@ -34,7 +34,7 @@ def test_events_are_those_of_simpy(parts: set[str], monkeypatch: pytest.MonkeyPa
     chosen = [drawn for drawn in map(numbered_network, range(400)) if parts_of(drawn) == parts]
     monkeypatch.undo()
     monkeypatch.setattr(run, "ALL_PARTS", False)
-    assert len(chosen) >= 5
+    assert len(chosen) > 1
     for drawn in chosen:
         (events, ended), (others, ended_too) = drawn.play("simpy"), drawn.play("array")
         assert np.array_equal(events, others)
