@@ -47,7 +47,7 @@ def bare() -> float:
 
 def ours(where: Graph, exchange: Exchange, channel: Channel) -> tuple[float, float, float]:
     """Seconds per wake, or per message that ended where nobody wakes; records per second; share heard."""
-    stream = simulate_events(Network(where, exchange, channel), Streams(0), time=TIME, engine="simpy")
+    stream = simulate_events(Network(where, exchange, channel), Streams(0), time=TIME, engine="array")
     records = wakes = ended = heard = 0
     seconds = 0.0
     chunks = iter(stream)
