@@ -1,0 +1,158 @@
+"""Models of dense layers for classes, with the cross-entropy of the last layer's softmax: softmax regression and MLPs.
+
+The parameters of a layer are its weights, an output's after another's, then its biases: the order of PyTorch's
+``parameters()`` of a ``torch.nn.Sequential`` of ``torch.nn.Linear``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from p2psim.core.options import AS_TUPLE, Few
+from p2psim.learning.models.protocol import Labels, Model
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from p2psim.learning.models.kernels import LayeredModel
+
+
+class Layered(Model):
+    """Base of models of dense layers."""
+
+    @property
+    @abstractmethod
+    def hidden(self) -> tuple[int, ...]:
+        """Number of outputs of each hidden layer."""
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether hidden layers are followed by tanh, not by max(0, z)."""
+        return False
+
+    @property
+    def labels(self) -> Labels:
+        """Classes."""
+        return "classes"
+
+    def size(self, features: int, classes: int) -> int:
+        """Weights and biases of all layers."""
+        return sum((n + 1) * outputs for n, outputs in pairwise((features, *self.hidden, classes)))
+
+    def losses(self, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Cross-entropy of each record, shape (m,)."""
+        scores = self.outputs(theta, X)
+        top = scores.max(axis=1, keepdims=True)
+        return np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0] - _of_class(scores, y)
+
+    def gradients(self, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Gradient of each record's cross-entropy, shape (m, p)."""
+        layers = self._layers(theta, X.shape[1])
+        values = self._values(layers, X)
+        scores = values.pop()
+        delta = np.exp(scores - scores.max(axis=1, keepdims=True))
+        delta /= delta.sum(axis=1, keepdims=True)
+        delta[np.arange(len(y)), y.astype(np.int64)] -= 1.0
+        blocks: list[np.ndarray] = []
+        for (weights, _), inputs in zip(reversed(layers), reversed(values), strict=True):
+            outer = delta[:, :, None] * inputs[:, None, :]
+            blocks[:0] = [outer.reshape(len(y), weights.size), delta]
+            slopes = 1.0 - inputs**2 if self.is_smooth else inputs > 0
+            delta = (delta @ weights) * slopes  # of the inputs themselves, at last: not used
+        return np.concatenate(blocks, axis=1)
+
+    def outputs(self, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """A score per class, shape (m, C)."""
+        return self._values(self._layers(theta, X.shape[1]), X)[-1]
+
+    def _layers(self, theta: np.ndarray, features: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Weights, shape (outputs, inputs), and biases of each layer."""
+        sizes = (features, *self.hidden)
+        inner = sum((n + 1) * outputs for n, outputs in pairwise(sizes))
+        classes, rest = divmod(theta.size - inner, sizes[-1] + 1)
+        if rest or classes < 1:
+            raise ValueError(f"{theta.size} parameters fit no number of classes with {features} features")
+        layers, at = [], 0
+        for n, outputs in pairwise((*sizes, classes)):
+            weights = theta[at : at + n * outputs].reshape(outputs, n)
+            layers.append((weights, theta[at + n * outputs : at + (n + 1) * outputs]))
+            at += (n + 1) * outputs
+        return layers
+
+    def _values(self, layers: list[tuple[np.ndarray, np.ndarray]], X: np.ndarray) -> list[np.ndarray]:
+        """Inputs, the values of each hidden layer, and scores."""
+        values = [X]
+        for number, (weights, biases) in enumerate(layers, 1):
+            sums = values[-1] @ weights.T + biases
+            if number < len(layers):
+                sums = np.tanh(sums) if self.is_smooth else np.maximum(sums, 0.0)
+            values.append(sums)
+        return values
+
+    def for_kernel(self, features: int, classes: int) -> LayeredModel:
+        """See `Model.for_kernel`."""
+        from p2psim.learning.models.kernels import RELU, TANH, LayeredModel
+
+        return LayeredModel.of((features, *self.hidden, classes), TANH if self.is_smooth else RELU)
+
+
+class Softmax(Layered):
+    """Softmax regression: a score θ_cᵀx + b_c per class, with cross-entropy; starts from zeros."""
+
+    kind: Literal["softmax"] = "softmax"
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+    def gradient_bound(self, order: int, x_norm: float) -> float:
+        """Norm of (x, 1) times that of softmax minus the class, at most 2 or √2."""
+        return 2.0 * (x_norm + 1.0) if order == 1 else float(np.sqrt(2.0 * (x_norm**2 + 1.0)))
+
+
+class MLP(Layered):
+    """A multilayer perceptron with cross-entropy.
+
+    It starts from weights and biases drawn uniformly within ±1/√(number of the layer's inputs), as PyTorch's layers do.
+
+    Choices
+    -------
+    activation: relu
+        max(0, z)
+    activation: tanh
+        tanh(z)
+    """
+
+    kind: Literal["mlp"] = "mlp"
+    layers: Annotated[tuple[Few, ...], AS_TUPLE, Field(min_length=1)] = Field(
+        description="number of outputs of each hidden layer, from the inputs on"
+    )
+    activation: Literal["relu", "tanh"] = Field("relu", description="function after each hidden layer")
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Number of outputs of each hidden layer."""
+        return self.layers
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the activation is tanh."""
+        return self.activation == "tanh"
+
+    def start(self, features: int, classes: int, generator: Generator) -> np.ndarray:
+        """Draw first parameters, layer by layer."""
+        return np.concatenate([
+            generator.uniform(-1.0, 1.0, (n + 1) * outputs) / np.sqrt(n)
+            for n, outputs in pairwise((features, *self.hidden, classes))
+        ])  # fmt: skip
+
+
+def _of_class(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Each record's score of its class."""
+    return scores[np.arange(len(y)), y.astype(np.int64)]
