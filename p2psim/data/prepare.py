@@ -1,8 +1,8 @@
 """Preparation of each owner's records from the ``data`` section.
 
-The order is: rows are shuffled, and the last ones are public; the others are divided; test records are set aside;
-labels are centred by owner; features are made; x is scaled; y is scaled. What is fitted is fitted on the public rows
-alone, so that it costs owners no privacy; the exceptions are named in ``data_dependent``.
+The order is: classes are chosen and numbered; rows are shuffled, and the last ones are public; the others are divided;
+test records are set aside; labels are centred by owner; features are made; x is scaled; y is scaled. What is fitted is
+fitted on the public rows alone, so that it costs owners no privacy; the exceptions are named in ``data_dependent``.
 """
 
 from dataclasses import dataclass, replace
@@ -13,6 +13,7 @@ import numpy as np
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.text_tables import refuse_repeated
+from p2psim.data.classes import SIGNS, with_classes
 from p2psim.data.columns import require
 from p2psim.data.features import apply_features
 from p2psim.data.features.als import profiles_of
@@ -41,8 +42,9 @@ class Prepared:
         The owners' groups.
     x_l1, x_max, y_max : float or None
         Public bounds on ‖x‖₁, |x_j| and |y|; None where nothing guarantees one.
-    classes : bool
-        Whether all labels are ±1.
+    class_names : tuple of str
+        Names of the classes, in order; none where labels are numbers. y is ±1 for two classes, and 0 … C − 1 for more
+        (`p2psim.data.classes.class_numbers` gives numbers from 0 on for both).
     test_X : ndarray of float64, shape (t, p), C-contiguous
         Test records, owner by owner, mapped and scaled as the training records are.
     test_y : ndarray of float64, shape (t,)
@@ -69,7 +71,7 @@ class Prepared:
     x_l1: float | None
     x_max: float | None
     y_max: float | None
-    classes: bool
+    class_names: tuple[str, ...]
     test_X: np.ndarray
     test_y: np.ndarray
     test_offsets: np.ndarray
@@ -78,6 +80,11 @@ class Prepared:
     data_dependent: tuple[str, ...]
     fitted: dict[str, object]
     warnings: tuple[str, ...]
+
+    @property
+    def class_count(self) -> int:
+        """Number C of classes: 0 where labels are numbers, 2 where they are ±1."""
+        return len(self.class_names)
 
 
 def prepare(
@@ -130,12 +137,13 @@ def prepare(
         public=section.public.last if section.public else 0,
         held_by=None if partition is None else partition.divides_by,
         labels=labels if merged is None else None,
+        classes=section.classes is not None,
     )
     # Streams apart from those of the records, whose owner's generator has already begun at its stream.
     split_key = stream_key(seed, (replica or 0) if section.redrawn else None, "data", f"{variant}\x1fsplit")
     # One thread: sums must not depend on how many a worker may use. Overflow is reported, by key, below.
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
-        loaded = section.source.load(request)
+        loaded = with_classes(section.source.load(request), section.classes, section.source.kind)
         refuse_repeated(loaded.names, "data.source", section.source.kind)
         steps: dict[str, object] = {}
         warnings: list[str] = []
@@ -204,6 +212,7 @@ def _divide(
     # Sizes that leave some rows over are as good as any; that most are left over may be a slip.
     if len(held) < len(private) / 2:
         warnings.append(f"{len(private) - len(held)} of {len(private)} rows are held by no owner")
+    x_l1, x_max = section.source.x_bounds()
     steps |= {"rows": rows, "shuffled": section.shuffle, "public_rows": request.public}
     steps |= {"partition": partition.kind, "unused_rows": len(private) - len(held)}
     return Held(
@@ -214,8 +223,11 @@ def _divide(
         labels=labels,
         public=table.X[public],
         public_labels=table.y[public],
+        x_l1=x_l1,
+        x_max=x_max,
         notes=table.notes,
         items=table.items,
+        classes=table.classes,
     )
 
 
@@ -225,6 +237,9 @@ def _finish(
     """Centre, map and scale what owners hold."""
     fitted: dict[str, object] = {"source": {"kind": section.source.kind, **held.notes}, **steps}
     data_dependent: list[str] = []
+    if held.classes:
+        _refuse_numbers(section, held.classes)
+        fitted["classes"] = list(held.classes)
     if section.center is not None:
         centre_labels(held)
         fitted["center"] = section.center
@@ -235,17 +250,17 @@ def _finish(
         data_dependent += [f"{step.kind} features" for step in section.features if step.data_dependent]
     test = held.tests
     y, y_max = held.y, None
-    classes = _are_classes(y, test.y)
+    class_names = held.classes or (SIGNS if _are_signs(y, test.y) else ())
     scale = section.scale
     scaled: dict[str, object] = {}
     if scale.x is not None:
-        scaled["x"] = scale_x(scale.x, held.X, held.public, classes, test.X)
+        scaled["x"] = scale_x(scale.x, held.X, held.public, bool(class_names), test.X)
         held = replace(held, x_l1=scale.x.bound, x_max=scale.x.bound)
     if scale.y is not None:
         scaled["y"] = scale_y(scale.y, y, held.public_labels, test.y)
         y_max = scale.y.bound
-        classes = _are_classes(y, test.y)
-    elif classes:
+        class_names = SIGNS if _are_signs(y, test.y) else ()
+    elif len(class_names) == 2:
         y_max = 1.0
     if scaled:
         fitted["scale"] = scaled
@@ -264,7 +279,7 @@ def _finish(
         x_l1=held.x_l1,
         x_max=held.x_max,
         y_max=y_max,
-        classes=classes,
+        class_names=class_names,
         test_X=np.ascontiguousarray(test.X),
         test_y=test.y,
         test_offsets=test.offsets,
@@ -279,11 +294,21 @@ def _finish(
 def public_bounds(section: DataSection, y: np.ndarray) -> tuple[float | None, float | None, float | None]:
     """Public bounds on ‖x‖₁, |x_j| and |y| of prepared data, as `Prepared` has them, from what the scenario says."""
     scale = section.scale
-    y_max = scale.y.bound if scale.y is not None else 1.0 if _are_classes(y, y) else None
+    y_max = scale.y.bound if scale.y is not None else 1.0 if _are_signs(y, y) else None
     if scale.x is not None:
         return scale.x.bound, scale.x.bound, y_max
     return *((None, None) if section.features else section.source.x_bounds()), y_max
 
 
-def _are_classes(y: np.ndarray, test_y: np.ndarray) -> bool:
+def _refuse_numbers(section: DataSection, classes: tuple[str, ...]) -> None:
+    """Raise if classes are to be treated as numbers."""
+    for key, given in (("data.scale.y", section.scale.y), ("data.center", section.center)):
+        if given is not None:
+            names = ", ".join(classes[:3]) + (", …" if len(classes) > 3 else "")
+            raise MeaningError(
+                key, f"is for labels that are numbers; these are classes ({names}): leave it out"
+            )
+
+
+def _are_signs(y: np.ndarray, test_y: np.ndarray) -> bool:
     return bool((np.abs(y) == 1).all() and (np.abs(test_y) == 1).all())

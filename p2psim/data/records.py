@@ -37,6 +37,9 @@ class DataRequest:
         The column that the partition goes by, which is never a feature.
     labels : tuple of str or None
         Names that the network gives to owners who have no others; None: 0 … N − 1.
+    classes : bool
+        Whether the scenario says that labels are classes: they may then be text. A source gives their names in
+        `Table.classes`, or leaves it to the preparation to name them by the numbers in y.
     """
 
     key: np.ndarray
@@ -44,6 +47,7 @@ class DataRequest:
     public: int = 0
     held_by: str | None = None
     labels: tuple[str, ...] | None = None
+    classes: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class Table:
         that is rated. Features of the item take its place in the preparation.
     where : callable
         Place of a row, which counts from 0, for errors.
+    classes : tuple of str
+        Names of the classes, where labels are classes: y is then the place of each record's class in it.
     """
 
     X: np.ndarray
@@ -79,6 +85,7 @@ class Table:
     warnings: tuple[str, ...] = ()
     items: int | None = None
     where: Callable[[int], str] = row_name
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,8 @@ class Held:
         What the source itself keeps from training.
     targets : ndarray of float64, shape (N, p), or None
         The models that the labels were drawn from.
+    classes : tuple of str
+        As in `Table`.
     """
 
     X: np.ndarray
@@ -141,6 +150,7 @@ class Held:
     items: int | None = None
     test: TestSet | None = None
     targets: np.ndarray | None = None
+    classes: tuple[str, ...] = ()
 
     @property
     def tests(self) -> TestSet:

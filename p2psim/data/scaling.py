@@ -45,7 +45,7 @@ class ScaleX(Options):
     at: Radius = Field(
         Quantile(quantile=0.95),
         description="the radius R: a public number, {quantile: q} of the public rows, or each-record "
-        "(its own norm; for labels ±1 only)",
+        "(its own norm; for labels that are classes)",
     )
 
 
@@ -104,7 +104,7 @@ def scale_x(
     X : ndarray, shape (n, p)
     public : ndarray, shape (m, p)
     classes : bool
-        Whether labels are ±1.
+        Whether labels are classes.
     test : ndarray, shape (t, p), optional
         Owners' test rows, treated alike.
 
@@ -124,7 +124,8 @@ def scale_x(
     if options.at == "each-record":
         if not classes:
             raise MeaningError(
-                key, "each-record needs labels ±1, as others depend on the scale of x; give a radius"
+                key,
+                "each-record needs labels ±1 or other classes, as numbers depend on the scale of x; give a radius",
             )
         for rows in (X, public, test):
             norms = l1_norms(rows)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2psim.core.options import Count, Options, Whole
+from p2psim.data.classes import Classes
 from p2psim.data.features import Features
 from p2psim.data.groups import Groups
 from p2psim.data.partitions import AnyPartition
@@ -31,9 +32,19 @@ class DataSection(Options):
         a new draw in every replica
     center: user
         each owner's labels less their mean
+    classes: all
+        every different label is a class
     """
 
+    unsaid = ("classes",)
+
     source: AnySource = Field(description="where records come from")
+    classes: Classes | None = Field(
+        None,
+        description="labels are classes: all, a list of those whose records are kept, or a mapping from classes "
+        "to the labels that each is made of; two classes are −1 and +1 in this order, more are 0 … C − 1; left out, "
+        "labels are numbers, or the classes of the source",
+    )
     public: Public | None = Field(None, description="rows that the learner knows")
     shuffle: bool = Field(
         True, description="shuffle the rows first; what a source gives to owners stays there"

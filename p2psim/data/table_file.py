@@ -73,7 +73,11 @@ class TableFile(Mapping[str, Any]):
         return numbers_in(self.table[name], is_text=self.lines is not None)
 
     def finite(
-        self, names: Sequence[str], key: str, known: Mapping[str, np.ndarray] | None = None
+        self,
+        names: Sequence[str],
+        key: str,
+        known: Mapping[str, np.ndarray] | None = None,
+        hint: str = "",
     ) -> np.ndarray:
         """Values of columns, which must be finite numbers.
 
@@ -84,6 +88,8 @@ class TableFile(Mapping[str, Any]):
             The dotted scenario key, named in errors.
         known : mapping, optional
             Numbers of columns that were taken already.
+        hint : str
+            What a message about a column of something else ends with.
 
         Returns
         -------
@@ -101,7 +107,7 @@ class TableFile(Mapping[str, Any]):
                 values = known[name] if known and name in known else self.numbers(name)
             except NotNumbersError as error:
                 given = f"it holds {error}" if error.row is None else f"{self.where(error.row)} has {error}"
-                raise MeaningError(key, f"column {name!r} must hold numbers; {given}") from None
+                raise MeaningError(key, f"column {name!r} must hold numbers; {given}{hint}") from None
             X[:, j] = values
             bad = ~np.isfinite(values)
             if bad.any():

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from p2psim.data.classes import SIGNS
+
 
 @dataclass(frozen=True)
 class PreparedData:
@@ -36,3 +38,16 @@ class PreparedData:
     y_max: float | None
     fitted: dict[str, Any]
     warnings: tuple[str, ...]
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, as `p2psim.data.prepare.Prepared` has them; none where labels are numbers."""
+        if "classes" in self.arrays:
+            return tuple(self.arrays["classes"].tolist())
+        tests = self.arrays.get("test_y", np.empty(0))
+        return SIGNS if all((np.abs(y) == 1).all() for y in (self.arrays["y"], tests)) else ()
+
+    @property
+    def class_count(self) -> int:
+        """Number C of classes: 0 where labels are numbers, 2 where they are ±1."""
+        return len(self.class_names)

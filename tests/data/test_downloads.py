@@ -207,7 +207,7 @@ def test_credit_card_records(tmp_path):
     data = prepare(DataSection.model_validate(tree), 0, 0)
     np.testing.assert_array_equal(data.X, [[0, -1.5, 2.5], [1, 0.5, 10], [2, 3, 4]])
     assert data.y.tolist() == [-1, 1, -1]
-    assert data.classes
+    assert data.class_count == 2
     for text, message in (
         ("Time,Amount\n1,2\n", "no column is called 'Class'"),
         ("V1,Class\n1,2\n", "0 and 1"),

@@ -77,7 +77,7 @@ def test_equals_the_plain_preparation():
     np.testing.assert_allclose(ours.y, y, rtol=1e-12, atol=1e-13)
     assert ours.offsets.tolist() == [0, 3000, 6000, 9000]
     assert ours.labels == ("0", "1", "2")
-    assert (ours.x_l1, ours.x_max, ours.y_max, ours.classes) == (1.0, 1.0, 1.0, False)
+    assert (ours.x_l1, ours.x_max, ours.y_max, ours.class_count) == (1.0, 1.0, 1.0, 0)
     scale = ours.fitted["scale"]
     assert scale["x"]["radius"] == pytest.approx(radius, rel=1e-9)
     assert scale["y"]["mean"] == pytest.approx(mean, rel=1e-12)

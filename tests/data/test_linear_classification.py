@@ -31,7 +31,7 @@ def test_shapes_and_bounds():
     assert data.offsets.tolist() == [0, 5, 11, 18]
     assert data.test_offsets.tolist() == [0, 9, 18, 27]
     assert (data.X.shape, data.test_X.shape, data.targets.shape) == ((18, 4), (27, 4), (3, 4))
-    assert (data.x_l1, data.x_max, data.y_max, data.classes) == (4.0, 1.0, 1.0, True)
+    assert (data.x_l1, data.x_max, data.y_max, data.class_count) == (4.0, 1.0, 1.0, 2)
     assert data.X.flags.c_contiguous
     assert data.test_X.flags.c_contiguous
     assert data.profiles is None
@@ -128,7 +128,7 @@ def test_the_scenarios_are_prepared_as_written(name, agents):
     sizes = np.diff(data.offsets)
     assert low <= sizes.min() < sizes.max() <= high
     assert (np.diff(data.test_offsets) == 100).all()
-    assert (data.x_l1, data.classes, data.X.shape[1]) == (1.0, True, 10)
+    assert (data.x_l1, data.class_count, data.X.shape[1]) == (1.0, 2, 10)
 
 
 @pytest.mark.parametrize(

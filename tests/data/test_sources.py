@@ -342,7 +342,7 @@ def test_arrays_of_labels_are_classes():
         {"source": Arrays.per_agent([X], [np.array([1.0, -1.0, 1.0])]), "scale": {"x": {"at": "each-record"}}}
     )
     data = prepare(section, 0, None)
-    assert data.classes
+    assert data.class_count == 2
     assert data.y_max == 1
     np.testing.assert_allclose(data.X, [[0.75, 0.25], [0, 0], [-0.5, 0.5]], rtol=1e-13)
 

@@ -10,7 +10,9 @@ from pydantic import Field
 from p2psim.core.errors import MeaningError
 from p2psim.core.files import DataPath, sha256_of
 from p2psim.core.text_tables import repeated
+from p2psim.data.classes import check_number
 from p2psim.data.columns import NotNumbersError, require
+from p2psim.data.labels import labels_in, owners_of
 from p2psim.data.records import DataRequest, Table
 from p2psim.data.sources.base import DataSource
 from p2psim.data.table_file import TableFile, read_csv, read_parquet
@@ -49,6 +51,18 @@ def _features(
     return known, why
 
 
+def _classes(file: TableFile, y: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels that are classes, as written: the number of each row's class, and the names."""
+    key = "data.source.y"
+    try:
+        written = labels_in(file.table[y])
+    except NotNumbersError as error:
+        raise MeaningError(key, f"column {y!r} holds {error}, which names no class") from None
+    numbers, names = owners_of(written, key, lambda marked: file.where(int(np.argmax(marked))))
+    check_number(names)
+    return numbers.astype(float), names
+
+
 class TableSource(DataSource):
     """Base of sources that are files of the user: one row a record, numbers without gaps."""
 
@@ -57,7 +71,7 @@ class TableSource(DataSource):
     needs: ClassVar[str] = "path: the file"
 
     path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
-    y: str = Field(description="column of labels")
+    y: str = Field(description="column of labels: numbers, or with data.classes anything that names a class")
     x: list[str] | None = Field(
         None,
         description="columns of features; left out, all others of numbers but the partition's, and what is no feature "
@@ -102,9 +116,15 @@ class TableSource(DataSource):
                 "data.source.x",
                 f"{request.held_by!r} says who holds a row (data.partition.column), so it is no feature",
             )
+        X = file.finite(x, "data.source.x", known)
+        if request.classes:
+            labels, classes = _classes(file, y)
+        else:
+            hint = "; if labels are classes, give data.classes: all"
+            labels, classes = file.finite([y], "data.source.y", hint=hint)[:, 0], ()
         return Table(
-            X=file.finite(x, "data.source.x", known),
-            y=file.finite([y], "data.source.y")[:, 0],
+            X=X,
+            y=labels,
             names=tuple(x),
             columns=file,
             notes={
@@ -114,6 +134,7 @@ class TableSource(DataSource):
             },
             warnings=warnings,
             where=file.where,
+            classes=classes,
         )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from p2psim.core.distributions import Distribution, Quantity
+from p2psim.data.classes import SIGNS
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.exchanges import Round
@@ -27,9 +28,28 @@ if TYPE_CHECKING:
 
 
 def names_of(prepared: Prepared) -> dict[str, np.ndarray]:
-    """Names and groups of the agents as arrays of a case; no groups where there are none."""
+    """Names and groups of the agents as arrays of a case, and names of classes where labels say more than ±1.
+
+    No groups where there are none.
+    """
     names = {"labels": prepared.labels} | ({"groups": prepared.groups} if prepared.groups else {})
+    if prepared.class_names and prepared.class_names != SIGNS:
+        names["classes"] = prepared.class_names
     return {key: np.array(values, dtype=np.str_) for key, values in names.items()}
+
+
+def with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
+    """Records with a feature that is always one, or as they are."""
+    return np.ascontiguousarray(np.column_stack([X, np.ones(len(X))]) if intercept else X)
+
+
+def held_out(prepared: Prepared, intercept: bool) -> dict[str, np.ndarray]:
+    """Records that the agents keep for tests, as arrays of a case; possibly none."""
+    return {
+        "test_X": with_intercept(prepared.test_X, intercept),
+        "test_y": prepared.test_y,
+        "test_offsets": prepared.test_offsets,
+    }
 
 
 def members_of(arrays: Mapping[str, np.ndarray]) -> Members:

@@ -19,7 +19,7 @@ from p2psim.network.topologies import draw_links
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms.agents import graph_centralities, names_of
+from p2psim.simulation.algorithms.agents import graph_centralities, held_out, names_of, with_intercept
 from p2psim.simulation.algorithms.cell import PreparedCell, Privacy
 from p2psim.simulation.algorithms.graph_setting import (
     algorithm_of,
@@ -27,7 +27,6 @@ from p2psim.simulation.algorithms.graph_setting import (
     problem_of,
     refuse_tests,
     rule_of,
-    with_intercept,
 )
 from p2psim.simulation.algorithms.graph_start import First, baseline_models, check_baselines, first_models
 from p2psim.simulation.algorithms.replay import (
@@ -85,9 +84,7 @@ class GraphCell(PreparedCell):
             "X": with_intercept(prepared.X, loss.intercept),
             "y": prepared.y,
             "offsets": prepared.offsets,
-            "test_X": with_intercept(prepared.test_X, loss.intercept),
-            "test_y": prepared.test_y,
-            "test_offsets": prepared.test_offsets,
+            **held_out(prepared, loss.intercept),
             "bounds": np.array([prepared.x_l1, prepared.x_max, prepared.y_max], dtype=float),
             "data_dependent": np.array(bool(prepared.data_dependent)),
             **names_of(prepared),

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 _TABLES = ("X", "y", "offsets", "test_X", "test_y", "test_offsets")
 
 
-def with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
-    """Records with a feature that is always one, or as they are."""
-    return np.ascontiguousarray(np.column_stack([X, np.ones(len(X))]) if intercept else X)
-
-
 def algorithm_of(scenario: Scenario) -> Any:
     """The `GraphAlgorithm`.
 

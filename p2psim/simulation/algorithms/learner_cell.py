@@ -21,7 +21,7 @@ from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.section import Network
 from p2psim.network.topologies import Topology, draw_links
 from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms.agents import names_of, star_centralities
+from p2psim.simulation.algorithms.agents import held_out, names_of, star_centralities
 from p2psim.simulation.algorithms.cell import PreparedCell
 from p2psim.simulation.algorithms.learner_replay import RecordedLearnerReplay, compared_with
 from p2psim.simulation.algorithms.replay import (
@@ -106,12 +106,14 @@ class LearnerCell(PreparedCell):
 
     @staticmethod
     def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-        """Arrays of `StarProblem` and its minimum, and warnings."""
+        """Arrays of `StarProblem` and its minimum, records held out if there are some, and warnings."""
         loss, theta_max = scenario.learning.loss, star_algorithm(scenario).theta_max
         refuse_labels(loss, prepared)
         problem = star_problem(prepared.X, prepared.y, prepared.offsets, loss, l2_of(scenario), theta_max)
         arrays = {name: np.asarray(getattr(problem, name)) for name in (*_ARRAYS, "minimum")}
         active = "the optimum lies on the boundary of Θ: theta_max is active"
+        if prepared.test_y.size:
+            arrays |= held_out(prepared, loss.intercept)
         return arrays | names_of(prepared), (active,) if problem.box_is_active else ()
 
     @staticmethod

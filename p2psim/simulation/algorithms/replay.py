@@ -178,8 +178,14 @@ def claim_of(
 
 
 def refuse_labels(loss: Loss, prepared: Prepared) -> None:
-    """Raise a MeaningError if a loss needs labels of two classes, and they are others."""
-    if loss.needs_classes and not prepared.classes:
+    """Raise a MeaningError if a loss needs labels of two classes, and they are others, or there are more classes."""
+    if prepared.class_count > 2:
+        raise MeaningError(
+            "learning.loss",
+            f"{loss.kind} is for numbers or two classes; these labels are {prepared.class_count} classes: choose two "
+            f"of them, such as data.classes: [{prepared.class_names[0]}, {prepared.class_names[1]}]",
+        )
+    if loss.needs_classes and not prepared.class_count:
         raise MeaningError("learning.loss", f"{loss.kind} needs labels that are +1 or −1; these are not")
 
 
