@@ -41,8 +41,9 @@ _PUBLIC = {
     "network.metrics": "NetworkMetric",
     "network.section": "Clock Network NetworkSection",
     "network.simulation": "EventStream simulate_events",
-    "network.topologies": "Complete ErdosRenyi FromFile FromGraph Grid NearestNeighbours RandomRegular Ring ScaleFree "
-    "Similarity SmallWorld Star Topology TwoCluster",
+    "network.topologies": "BinaryTree Complete ErdosRenyi Exponential FromFile FromGraph Grid Hypercube "
+    "NearestNeighbours RandomRegular Ring ScaleFree Similarity SmallWorld Star StarOfAgents StochasticBlock Topology "
+    "TwoCluster",
     "privacy.accounting.accountant": "Accountant",
     "privacy.allocations": "Allocation Cap Constant Contraction Geometric Horizon Listed Uniform",
     "privacy.mechanisms": "DiscreteLaplace Gaussian Laplace Mechanism NoNoise",

@@ -83,11 +83,14 @@ from p2psim.network.section import Network as Network
 from p2psim.network.section import NetworkSection as NetworkSection
 from p2psim.network.simulation import EventStream as EventStream
 from p2psim.network.simulation import simulate_events as simulate_events
+from p2psim.network.topologies import BinaryTree as BinaryTree
 from p2psim.network.topologies import Complete as Complete
 from p2psim.network.topologies import ErdosRenyi as ErdosRenyi
+from p2psim.network.topologies import Exponential as Exponential
 from p2psim.network.topologies import FromFile as FromFile
 from p2psim.network.topologies import FromGraph as FromGraph
 from p2psim.network.topologies import Grid as Grid
+from p2psim.network.topologies import Hypercube as Hypercube
 from p2psim.network.topologies import NearestNeighbours as NearestNeighbours
 from p2psim.network.topologies import RandomRegular as RandomRegular
 from p2psim.network.topologies import Ring as Ring
@@ -95,6 +98,8 @@ from p2psim.network.topologies import ScaleFree as ScaleFree
 from p2psim.network.topologies import Similarity as Similarity
 from p2psim.network.topologies import SmallWorld as SmallWorld
 from p2psim.network.topologies import Star as Star
+from p2psim.network.topologies import StarOfAgents as StarOfAgents
+from p2psim.network.topologies import StochasticBlock as StochasticBlock
 from p2psim.network.topologies import Topology as Topology
 from p2psim.network.topologies import TwoCluster as TwoCluster
 from p2psim.privacy.accounting.accountant import Accountant as Accountant

@@ -25,6 +25,7 @@ KEYS: dict[tuple[str, str], dict[str, Any]] = {
     ("topology", "small-world"): {"neighbours": 4, "rewire": 0.3},
     ("topology", "scale-free"): {"attach": 2},
     ("topology", "two-cluster"): {"within": 0.5, "between": 0.2},
+    ("topology", "stochastic-block"): {"blocks": 3, "within": 0.6, "between": 0.2},
     ("topology", "knn"): {"neighbours": 5},
     ("topology", "file"): {"path": str(Path(__file__).parent / "network" / "twelve.edges")},
     ("topology", "networkx"): {"graph": nx.icosahedral_graph()},

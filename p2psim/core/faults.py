@@ -59,8 +59,8 @@ class Schemas:
     def choices(self, schema: Schema) -> list[Schema]:
         """Choices of a union."""
         listed = schema.get("choices", ())
-        if isinstance(listed, dict):
-            return list(listed.values())
+        if isinstance(listed, dict):  # a part with synonyms stands under each of its names
+            return list({id(choice): choice for choice in listed.values()}.values())
         return [choice[0] if isinstance(choice, tuple) else choice for choice in listed]
 
     def leaves(self, schema: Schema) -> Iterator[Schema]:
@@ -126,9 +126,10 @@ def _entry(schemas: Schemas, schema: Schema, element: str | int) -> Schema:
     if schema["type"] == "model":
         return schemas.fields(schema).get(str(element), _NOTHING)
     entries: Any = schema.get("values_schema" if schema["type"] == "dict" else "items_schema", _NOTHING)
-    return (
-        dict[Any, Schema](enumerate(entries)).get(element, _NOTHING) if schema["type"] == "tuple" else entries
-    )
+    if schema["type"] != "tuple":
+        return entries
+    place = schema.get("variadic_item_index", element)  # of a tuple of any length, whose entries are alike
+    return dict[Any, Schema](enumerate(entries)).get(place, _NOTHING)
 
 
 def phrase(schemas: Schemas, schema: Schema) -> str:
@@ -147,7 +148,8 @@ def phrase(schemas: Schemas, schema: Schema) -> str:
             f", each {phrase(schemas, bare['items_schema'])}" if "items_schema" in bare else ""
         )
     if kind == "tuple":
-        return f"a list of {len(bare['items_schema'])}, each {phrase(schemas, bare['items_schema'][0])}"
+        length = "" if "variadic_item_index" in bare else f" of {len(bare['items_schema'])}"
+        return f"a list{length}, each {phrase(schemas, bare['items_schema'][0])}"
     if kind == "dict":
         if schemas.bare(bare.get("values_schema", {"type": "any"}))["type"] == "any":
             return "a mapping"
@@ -171,6 +173,12 @@ def kind_of(schemas: Schemas, schema: Schema) -> str:
     """Name of a part's kind, empty when the model has none."""
     kind = schemas.fields(schema).get("kind")
     return str(schemas.bare(kind)["expected"][0]) if kind is not None else ""
+
+
+def synonyms_of(schemas: Schemas, schema: Schema) -> tuple[str, ...]:
+    """Other names of a part's kind."""
+    kind = schemas.fields(schema).get("kind")
+    return tuple(map(str, schemas.bare(kind)["expected"][1:])) if kind is not None else ()
 
 
 def _number(noun: str, schema: Schema) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -116,6 +117,14 @@ BY_NAME = BeforeValidator(lambda value: {"kind": value} if isinstance(value, str
 AS_LIST = BeforeValidator(lambda value: [value] if isinstance(value, str | dict | BaseModel) else value)
 #: Put in the metadata of a tuple, which a scenario writes as a list.
 AS_TUPLE = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+
+
+def stands_for(name: str) -> AfterValidator:
+    """Metadata of a ``kind`` that may be written in several ways: the part has this name, whichever was written.
+
+    The literal's first name is this; the others are synonyms, ``Literal["scale-free", "barabasi-albert"]``.
+    """
+    return AfterValidator(lambda written: name)
 
 
 def _text_keys(value: Any) -> Any:

@@ -16,6 +16,8 @@ from p2psim.network.graph import Graph, refusal
 
 #: How weights follow from the graph.
 MixingRule = Literal["metropolis", "uniform", "degree", "links"]
+#: Those that need numbers of neighbours only.
+WeightRule = Literal["metropolis", "uniform", "degree"]
 
 #: Sums of weights may miss one by so much: rounding.
 _ROUNDING = 1e-9
@@ -77,7 +79,7 @@ def mixing_weights(
     n = graph.agents
     degrees = np.diff(graph.indptr)
     rows = np.repeat(np.arange(n), degrees)
-    links = _links(graph, key) if rule == "links" else _by_degrees(rule, degrees, rows, graph.indices)
+    links = _links(graph, key) if rule == "links" else weights_by_degrees(graph, rule)
     sums = np.bincount(rows, links, n)
     if (most := int(np.argmax(sums))) >= 0 and sums[most] > 1 + _ROUNDING:
         raise MeaningError(
@@ -112,8 +114,11 @@ def mixing_matrix(graph: Graph, rule: MixingRule, key: str = "network.topology")
     return (between + diags_array(own)).tocsr()
 
 
-def _by_degrees(rule: str, degrees: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    return _FORMULAS[rule](degrees[rows], degrees[columns], int(degrees.max(initial=0)))
+def weights_by_degrees(graph: Graph, rule: WeightRule) -> np.ndarray:
+    """Weight of each directed link under a rule of `mixing_weights` that needs numbers of neighbours only."""
+    degrees = np.diff(graph.indptr)
+    one, other = np.repeat(degrees, degrees), degrees[graph.indices]
+    return _FORMULAS[rule](one, other, int(degrees.max(initial=0)))
 
 
 def _links(graph: Graph, key: str) -> np.ndarray:

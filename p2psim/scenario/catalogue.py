@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from p2psim.core.distributions import Distribution
-from p2psim.core.faults import Schema, Schemas, kind_of
+from p2psim.core.faults import Schema, Schemas, kind_of, synonyms_of
 from p2psim.core.figures import FIGURES
 from p2psim.core.registry import parts as registered
 from p2psim.scenario.model import Scenario
@@ -45,12 +45,15 @@ class SectionInfo:
         The first paragraph of its docstring.
     schema : mapping
         Core schema of its model.
+    synonyms : tuple of str
+        Other names of the kind.
     """
 
     key: str
     kind: str
     meaning: str
     schema: Schema
+    synonyms: tuple[str, ...] = ()
 
 
 def catalogue() -> list[CatalogueEntry]:
@@ -65,6 +68,10 @@ def catalogue() -> list[CatalogueEntry]:
         of_choices = of_others | meanings_of_choices(part)
         if part.kind:
             entries.append(CatalogueEntry(part.key, part.kind, part.meaning))
+            entries += [
+                CatalogueEntry(part.key, name, f"the same as {part.kind}: {part.meaning}")
+                for name in part.synonyms
+            ]
         for key, schema in schemas.fields(part.schema).items():
             if key != "kind":
                 dotted = f"{part.key}.{key}".lstrip(".")
@@ -119,7 +126,7 @@ def parts(schemas: Schemas, key: str = "", schema: Schema | None = None) -> list
             continue  # a distribution stands in many places, and is explained once
         text = leaf["cls"].__doc__ or ""
         meaning = " ".join(text.strip().split("\n\n")[0].split())
-        collected.append(SectionInfo(key, kind_of(schemas, leaf), meaning, leaf))
+        collected.append(SectionInfo(key, kind_of(schemas, leaf), meaning, leaf, synonyms_of(schemas, leaf)))
         for name, field in schemas.fields(leaf).items():
             collected += parts(schemas, f"{key}.{name}".lstrip("."), field)
     return collected

@@ -96,7 +96,8 @@ def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
     kind = entry.get("kind") if isinstance(entry, Mapping) else entry
     for choice in choices:
         kind_field = getattr(choice, "model_fields", {}).get("kind")
-        if kind_field is not None and isinstance(kind, str) and kind == kind_field.default:
+        names = (kind_field.default, *get_args(kind_field.annotation)) if kind_field is not None else ()
+        if isinstance(kind, str) and kind in names:
             return cast("type[BaseModel]", choice)
     return None
 

@@ -136,6 +136,8 @@ def _section(schemas: Schemas, part: SectionInfo) -> Iterator[str]:
         mark = "##" if "." not in part.key else "###"
         title = f"{mark} `{part.key}`" + (f": `{part.kind}`" if part.kind else "")
     yield from (title, "", part.meaning, "")
+    if part.synonyms:
+        yield from (f"Other names: {', '.join(f'`{name}`' for name in part.synonyms)}.", "")
     described: dict[str, FieldInfo] = part.schema["cls"].model_fields
     rows = [
         [f"`{key}`", phrase(schemas, schema), _default(described[key]), described[key].description or ""]

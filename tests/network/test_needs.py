@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from p2psim.cli.main import main
 from p2psim.network.graph import TopologyInputs
 from p2psim.network.topologies.base import Topology
-from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld, TwoCluster
+from p2psim.network.topologies.blocks import TwoCluster
+from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld
 from p2psim.network.topologies.regular import Complete, Ring
 from p2psim.runs.pilot import available_memory
 

@@ -33,6 +33,8 @@ FIXED = [topology for topology in ALL if not topology.is_random]
 def given_to(topology, agents=40):
     """What a topology may need of the data, for the number of agents that it says, else this one."""
     agents = topology.size_and_names()[0] or agents
+    if topology.kind == "hypercube":
+        agents = 1 << (agents.bit_length() - 1)
     likeness = np.random.default_rng(agents).normal(size=(agents, 3))
     return TopologyInputs(agents, likeness, likeness)
 

@@ -14,7 +14,8 @@ from p2psim.scenario.model import Scenario
 from p2psim.scenario.yaml import read
 
 TOPOLOGIES = (
-    "star, complete, ring, grid, random-regular, erdos-renyi, small-world, scale-free, two-cluster, knn, "
+    "star, star-of-agents, complete, ring, grid, binary-tree, hypercube, exponential, random-regular, erdos-renyi, "
+    "small-world, watts-strogatz, scale-free, barabasi-albert, two-cluster, planted-partition, stochastic-block, knn, "
     "similarity, file, networkx"
 )
 

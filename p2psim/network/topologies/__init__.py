@@ -1,6 +1,7 @@
 """Topologies: who is linked with whom. A new one is one file beside these, and one name in the list below."""
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator
 
@@ -8,16 +9,27 @@ from p2psim.core.options import BY_NAME
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.registry import AnyOf, register_all
 from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.mixing import WeightRule, weights_by_degrees
 from p2psim.network.topologies.base import Topology
+from p2psim.network.topologies.blocks import StochasticBlock, TwoCluster
 from p2psim.network.topologies.file import FromFile, FromGraph, is_graph
 from p2psim.network.topologies.points import NearestNeighbours, Similarity
-from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld, TwoCluster
-from p2psim.network.topologies.regular import Complete, Grid, Ring, Star
+from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld
+from p2psim.network.topologies.regular import (
+    BinaryTree,
+    Complete,
+    Exponential,
+    Grid,
+    Hypercube,
+    Ring,
+    Star,
+    StarOfAgents,
+)
 
 register_all(
     [
-        Star, Complete, Ring, Grid, RandomRegular, ErdosRenyi, SmallWorld, ScaleFree, TwoCluster, NearestNeighbours,
-        Similarity, FromFile, FromGraph,
+        Star, StarOfAgents, Complete, Ring, Grid, BinaryTree, Hypercube, Exponential, RandomRegular, ErdosRenyi,
+        SmallWorld, ScaleFree, TwoCluster, StochasticBlock, NearestNeighbours, Similarity, FromFile, FromGraph,
     ]
 )  # fmt: skip
 
@@ -29,11 +41,14 @@ AnyTopology = Annotated[Topology, AnyOf("topology"), BY_NAME, _BY_GRAPH]
 
 __all__ = [
     "AnyTopology",
+    "BinaryTree",
     "Complete",
     "ErdosRenyi",
+    "Exponential",
     "FromFile",
     "FromGraph",
     "Grid",
+    "Hypercube",
     "NearestNeighbours",
     "RandomRegular",
     "Ring",
@@ -41,6 +56,8 @@ __all__ = [
     "Similarity",
     "SmallWorld",
     "Star",
+    "StarOfAgents",
+    "StochasticBlock",
     "Topology",
     "TwoCluster",
     "draw_links",
@@ -92,4 +109,14 @@ def draw_links(
         key = stream_key(own, None, "topology")
     else:
         key = stream_key(seed, replica if topology.is_random else None, "topology", variant)
-    return topology.links(None, generator(key), given, learner)
+    return _weighted(topology, topology.links(None, generator(key), given, learner))
+
+
+def _weighted(topology: Topology, links: Graph) -> Graph:
+    """The graph with the weights that the topology's keys ask for."""
+    rule: Any = getattr(topology, "weights", None)
+    if rule in get_args(WeightRule):  # a topology of the user's may call something else so
+        links = replace(links, weights=weights_by_degrees(links, rule))
+    if getattr(topology, "normalise", None) is True:
+        links = replace(links, weights=links.weights / (links.weights.sum() / links.agents))
+    return links

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,8 @@ class Topology(Options):
     """Base of all topologies: who is linked with whom.
 
     A topology of your own is a subclass with a ``kind``, keys of its own, and ``links``. One that draws random numbers
-    sets ``is_random``; if it also has a key ``seed``, a number there fixes the graph for all replicas.
+    sets ``is_random``; if it also has a key ``seed``, a number there fixes the graph for all replicas. One that has the
+    keys ``weights`` and ``normalise`` (`Weights`, `Normalise`) gets the weights that they ask for.
 
     Attributes
     ----------
@@ -39,6 +40,15 @@ class Topology(Options):
         Whether a file holds the graph: it is then read when a scenario is checked.
     size_key : str
         The key that says how many agents there are.
+
+    Choices
+    -------
+    weights: metropolis
+        W_ij = 1/(1 + max(d_i, d_j)), d the numbers of neighbours
+    weights: uniform
+        W_ij = 1/(1 + max d), the same for every link
+    weights: degree
+        W_ij = 1/max(d_i, d_j)
     """
 
     part_kind: ClassVar[str] = "topology"
@@ -50,6 +60,7 @@ class Topology(Options):
     is_star: ClassVar[bool] = False
     is_file: ClassVar[bool] = False
     size_key: ClassVar[str] = "network.topology.agents"
+    unsaid: ClassVar[tuple[str, ...]] = ("weights", "normalise")
 
     @abstractmethod
     def links(
@@ -171,6 +182,21 @@ Seed = Annotated[
 ]
 AllowDisconnected = Annotated[
     bool, Field(description="whether the graph may fall into parts that no link joins")
+]
+
+Weights = Annotated[
+    Literal["metropolis", "uniform", "degree"] | None,
+    Field(
+        description="weights W_ij of links from the agents' numbers of neighbours d; left out, all are 1, or those "
+        "that the graph has"
+    ),
+]
+Normalise = Annotated[
+    bool | None,
+    Field(
+        description="true divides all weights by the mean over agents of D_ii, the sum of an agent's weights, so that "
+        "graphs compare"
+    ),
 ]
 
 #: Where all pairs of agents are built: 1.2 GB of links.

@@ -28,7 +28,15 @@ from p2psim.core.files import DataPath, Seal, checked, sealed
 from p2psim.network.graph import Graph, TopologyInputs, checked_links, links
 from p2psim.network.graph_files import KEY, FileGraph, are_numbers
 from p2psim.network.graph_formats import read_edges, read_gml, read_graphml, read_matrix
-from p2psim.network.topologies.base import Agents, AllowDisconnected, Topology, no_learner, settle
+from p2psim.network.topologies.base import (
+    Agents,
+    AllowDisconnected,
+    Normalise,
+    Topology,
+    Weights,
+    no_learner,
+    settle,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -187,6 +195,8 @@ class FromFile(ExplicitTopology):
     )
     agents: Agents = None
     allow_disconnected: AllowDisconnected = False
+    weights: Weights = None
+    normalise: Normalise = None
 
     @model_validator(mode="before")
     @classmethod
@@ -306,6 +316,8 @@ class FromGraph(ExplicitTopology):
         description="which agent a node is, as of a graph in a file; owners without names take the nodes'",
     )
     allow_disconnected: AllowDisconnected = False
+    weights: Weights = None
+    normalise: Normalise = None
 
     _key: ClassVar[str] = key
 

@@ -14,7 +14,9 @@ from p2psim.network.topologies.base import (
     MOST_OF_ALL_PAIRS,
     Agents,
     AllowDisconnected,
+    Normalise,
     SizedTopology,
+    Weights,
     pair_keys,
 )
 
@@ -50,6 +52,8 @@ class NearestNeighbours(SizedTopology):
     )
     agents: Agents = None
     allow_disconnected: AllowDisconnected = False
+    weights: Weights = None
+    normalise: Normalise = None
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
         """Links of the graph."""
@@ -162,6 +166,7 @@ class Similarity(SizedTopology):
         "left out, all are kept",
     )
     agents: Agents = None
+    normalise: Normalise = None
     most: ClassVar[int | None] = MOST_OF_ALL_PAIRS
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:

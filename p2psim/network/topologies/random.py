@@ -1,4 +1,4 @@
-"""Random topologies: Erdős–Rényi, scale-free, small world, two clusters, and regular graphs."""
+"""Random topologies: Erdős–Rényi, scale-free, small world, and regular graphs."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -6,18 +6,19 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.options import Count, Fraction
+from p2psim.core.options import Count, Fraction, stands_for
 from p2psim.network.graph import Graph, TopologyInputs, from_edges
 from p2psim.network.topologies.base import (
     Agents,
     AllowDisconnected,
     EdgeEnds,
+    Normalise,
     RedrawnTopology,
     Seed,
     SizedTopology,
+    Weights,
     is_first,
     pair_keys,
-    pairs_between,
     pairs_within,
 )
 
@@ -33,6 +34,8 @@ class ErdosRenyi(RedrawnTopology):
     agents: Agents = None
     seed: Seed = None
     allow_disconnected: AllowDisconnected = False
+    weights: Weights = None
+    normalise: Normalise = None
 
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
@@ -56,10 +59,12 @@ class ScaleFree(SizedTopology):
     one after the other.
     """
 
-    kind: Literal["scale-free"] = "scale-free"
+    kind: Annotated[Literal["scale-free", "barabasi-albert"], stands_for("scale-free")] = "scale-free"
     attach: Count = Field(description="links that each newcomer makes")
     agents: Agents = None
     seed: Seed = None
+    weights: Weights = None
+    normalise: Normalise = None
 
     is_random: ClassVar[bool] = True
 
@@ -108,7 +113,7 @@ class SmallWorld(RedrawnTopology):
     and was not on the ring.
     """
 
-    kind: Literal["small-world"] = "small-world"
+    kind: Annotated[Literal["small-world", "watts-strogatz"], stands_for("small-world")] = "small-world"
     neighbours: Count = Field(
         description="nearest agents on the ring that each is linked with at first; even"
     )
@@ -116,6 +121,8 @@ class SmallWorld(RedrawnTopology):
     agents: Agents = None
     seed: Seed = None
     allow_disconnected: AllowDisconnected = False
+    weights: Weights = None
+    normalise: Normalise = None
 
     least: ClassVar[int] = 3
 
@@ -157,39 +164,6 @@ class SmallWorld(RedrawnTopology):
         return a, b
 
 
-class TwoCluster(RedrawnTopology):
-    """Two halves, linked densely within and sparsely between; drawn again until connected.
-
-    A stochastic block model: the first ⌈n/2⌉ agents are one cluster, the others the other; every pair is linked
-    independently.
-    """
-
-    kind: Literal["two-cluster"] = "two-cluster"
-    within: Fraction = Field(description="chance that two agents of a cluster are linked")
-    between: Fraction = Field(description="chance that two agents of different clusters are linked")
-    agents: Agents = None
-    seed: Seed = None
-    allow_disconnected: AllowDisconnected = False
-
-    def link_ends(self, agents: int) -> float:
-        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
-        return (self.within + self.between) / 2 * agents * (agents - 2)
-
-    def advice(self, agents: int) -> str:
-        """What would help."""
-        return "larger chances would help, or allow_disconnected: true"
-
-    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
-        """Draw one graph."""
-        second = agents // 2
-        first = agents - second
-        one, two = pairs_within(first, self.within, random), pairs_within(second, self.within, random)
-        across = pairs_between(first, second, self.between, random)
-        a = np.concatenate([one[0], two[0] + first, across[0]])
-        b = np.concatenate([one[1], two[1] + first, across[1]])
-        return a, b
-
-
 #: Rounds of repair before a pairing is given up; small graphs can get stuck, large ones take two or three.
 _ROUNDS = 100
 
@@ -211,6 +185,8 @@ class RandomRegular(RedrawnTopology):
     agents: Agents = None
     seed: Seed = None
     allow_disconnected: AllowDisconnected = False
+    weights: Weights = None
+    normalise: Normalise = None
 
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""

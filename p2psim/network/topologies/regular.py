@@ -1,13 +1,23 @@
-"""Regular topologies: complete graph, ring, star and grid."""
+"""Topologies that nothing random is in: complete graph, ring, stars, grid, tree, hypercube and exponential graph."""
 
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.errors import MeaningError
 from p2psim.core.options import AS_TUPLE, Count
 from p2psim.network.graph import Graph, TopologyInputs, from_edges, star_links
-from p2psim.network.topologies.base import MOST_OF_ALL_PAIRS, Agents, SizedTopology, Topology, settle
+from p2psim.network.topologies.base import (
+    MOST_OF_ALL_PAIRS,
+    Agents,
+    Normalise,
+    SizedTopology,
+    Topology,
+    Weights,
+    pair_keys,
+    settle,
+)
 
 
 class Complete(SizedTopology):
@@ -15,6 +25,8 @@ class Complete(SizedTopology):
 
     kind: Literal["complete"] = "complete"
     agents: Agents = None
+    weights: Weights = None
+    normalise: Normalise = None
     most: ClassVar[int | None] = MOST_OF_ALL_PAIRS
 
     def link_ends(self, agents: int) -> float:
@@ -34,6 +46,8 @@ class Ring(SizedTopology):
 
     kind: Literal["ring"] = "ring"
     agents: Agents = None
+    weights: Weights = None
+    normalise: Normalise = None
 
     least: ClassVar[int] = 3
 
@@ -44,7 +58,7 @@ class Ring(SizedTopology):
 
 
 class Star(Topology):
-    """A central learner (node −1) linked with each of its data owners; without a learner, agent 0 is the middle."""
+    """A central learner (node −1) linked with each of its data owners; without a learner, as star-of-agents."""
 
     kind: Literal["star"] = "star"
     agents: Agents = None
@@ -57,9 +71,25 @@ class Star(Topology):
         """Links of the star; see :func:`p2psim.network.topologies.draw_links`."""
         if learner:
             return star_links(settle(self.agents, agents, given, least=1))
-        number = settle(self.agents, agents, given)
-        leaves = np.arange(1, number)
-        return from_edges(number, np.zeros_like(leaves), leaves)
+        return _star(settle(self.agents, agents, given))
+
+
+def _star(agents: int) -> Graph:
+    leaves = np.arange(1, agents)
+    return from_edges(agents, np.zeros_like(leaves), leaves)
+
+
+class StarOfAgents(SizedTopology):
+    """Agent 0 is linked with every other agent; all have data, and there is no learner."""
+
+    kind: Literal["star-of-agents"] = "star-of-agents"
+    agents: Agents = None
+    weights: Weights = None
+    normalise: Normalise = None
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of the star."""
+        return _star(agents)
 
 
 class Grid(SizedTopology):
@@ -69,6 +99,8 @@ class Grid(SizedTopology):
     shape: Annotated[tuple[Count, Count], AS_TUPLE] = Field(
         description="rows and columns; agent r·columns + c stands in row r, column c"
     )
+    weights: Weights = None
+    normalise: Normalise = None
 
     size_key: ClassVar[str] = "network.topology.shape"
 
@@ -83,3 +115,67 @@ class Grid(SizedTopology):
         a = np.concatenate([place[:, :-1].ravel(), place[:-1].ravel()])
         b = np.concatenate([place[:, 1:].ravel(), place[1:].ravel()])
         return from_edges(agents, a, b)
+
+
+class BinaryTree(SizedTopology):
+    """Agent i is linked with its children 2i + 1 and 2i + 2; agent 0 is the root, and the last row may have gaps."""
+
+    kind: Literal["binary-tree"] = "binary-tree"
+    agents: Agents = None
+    weights: Weights = None
+    normalise: Normalise = None
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of the tree."""
+        child = np.arange(1, agents)
+        return from_edges(agents, (child - 1) // 2, child)
+
+
+class Hypercube(SizedTopology):
+    """Agents are linked whose numbers differ in one binary digit; there are 2, 4, 8, … agents."""
+
+    kind: Literal["hypercube"] = "hypercube"
+    agents: Agents = None
+    weights: Weights = None
+    normalise: Normalise = None
+
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return float(agents) * (agents.bit_length() - 1)
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of the hypercube."""
+        if agents & (agents - 1):
+            below = 1 << (agents.bit_length() - 1)
+            raise MeaningError(
+                self.size_key,
+                f"a hypercube has a power of two of agents, such as {below} or {2 * below}; got {agents}",
+            )
+        place, digit = np.arange(agents), 1 << np.arange(agents.bit_length() - 1)
+        a, b = np.broadcast_arrays(place[:, None], place[:, None] ^ digit)
+        return from_edges(agents, a[a < b], b[a < b])
+
+
+class Exponential(SizedTopology):
+    """Agent i is linked with i ± 1, i ± 2, i ± 4, … (modulo the number of agents n), up to the largest power below n.
+
+    The static exponential graph with links that go both ways; in the directed form (Ying et al. 2021, "Exponential
+    graph is provably efficient for decentralized deep training") i sends to i + 2ᵏ only. Of n = 2ᵐ agents each has
+    2m − 1 neighbours.
+    """
+
+    kind: Literal["exponential"] = "exponential"
+    agents: Agents = None
+    weights: Weights = None
+    normalise: Normalise = None
+
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return 2.0 * agents * (agents - 1).bit_length()
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """Links of the exponential graph."""
+        place, hop = np.arange(agents), 1 << np.arange((agents - 1).bit_length())
+        a, b = np.broadcast_arrays(place[:, None], (place[:, None] + hop) % agents)
+        keys = np.unique(pair_keys(agents, a.ravel(), b.ravel()))
+        return from_edges(agents, keys // agents, keys % agents)
