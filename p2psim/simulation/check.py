@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,17 +15,15 @@ from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Snapshot
 from p2psim.learning.graph.optimum import minimum
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared, drift
 from p2psim.scenario.record import SPENDING
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.replay import RecordedReplica, ReplaySetup
 from p2psim.simulation.network_check import compare_network
 from p2psim.simulation.outcome import Series, streams_of
+from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.recorder import compare_spending, marks_of_run
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)

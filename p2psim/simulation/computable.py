@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from p2psim.core.errors import MeaningError, SimulationError
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
+from p2psim.scenario.model import Scenario
 
 Made = TypeVar("Made")
 

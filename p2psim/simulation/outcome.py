@@ -15,17 +15,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from p2psim.core import __version__
 from p2psim.core.errors import FolderError
+from p2psim.core.events import FORMAT_VERSION
 from p2psim.core.randomness import Streams
 from p2psim.learning.metrics import Series
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
+from p2psim.scenario.cells import content
+from p2psim.scenario.model import Scenario
 
 __all__ = ["Outcome", "Series"]
 
@@ -67,7 +67,6 @@ class Outcome:
 @cache
 def arithmetic() -> dict[str, list[str]]:
     """Libraries of linear algebra with version and kernel, and the vector instructions that NumPy uses here."""
-    import numpy as np
     import scipy.linalg  # noqa: F401 (its library is its own)
     from threadpoolctl import threadpool_info
 
@@ -115,8 +114,6 @@ def check_event_format(folder: Path, made_by: Mapping[str, Any]) -> None:
     """
     import pyarrow.parquet as pq
 
-    from p2psim.core.events import FORMAT_VERSION
-
     path = folder / NAME
     if not path.exists():
         return
@@ -133,7 +130,5 @@ def streams_of(scenario: Scenario, replica: int) -> Streams:
     """Random streams of a replica; those in ``independent`` are told apart by the cell's content."""
     if not scenario.independent:
         return Streams(scenario.seed, replica)
-    from p2psim.scenario.cells import content
-
     variant = content(scenario)
     return Streams(scenario.seed, replica, dict.fromkeys(scenario.independent, variant))

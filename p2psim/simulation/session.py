@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +12,12 @@ from p2psim.core.randomness import Streams
 from p2psim.network.simulation import simulate_events
 from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.cell import PreparedCell
 from p2psim.simulation.algorithms.replay import ReplaySetup
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
-    from p2psim.simulation.workspace import Workspace
+from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.workspace import Workspace
 
 #: A replica whose events and noise take more bytes than this is made anew for every cell.
 KEEP_BYTES = 256 * 2**20

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -20,16 +19,14 @@ from p2psim.network.tally import LostReleases
 from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.cell import Assessment, with_spent
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.outcome import Outcome, streams_of
 from p2psim.simulation.recorder import NetworkWatch, Recorder, Spending
 from p2psim.simulation.session import EventChunk, Session
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.workspace import Workspace
+from p2psim.simulation.workspace import Workspace
 
 #: What simulations of this process share.
 SESSION = Session()

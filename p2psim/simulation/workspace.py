@@ -15,16 +15,17 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
+from p2psim.data.prepare import prepare
+from p2psim.scenario.cells import content
+from p2psim.scenario.fields import explicit
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.computable import computed
 from p2psim.simulation.prepared import PreparedData
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
 
 #: Problems that a process keeps open. Cells of one replica follow each other, and few differ in their data.
 _OPEN = 8
@@ -138,8 +139,6 @@ def _read(place: Path) -> PreparedData:
 
 
 def _identify(scenario: Scenario, replica: int) -> str:
-    from p2psim.scenario.fields import explicit
-
     _, names = scenario.network.topology.size_and_names()
     parts = {
         "data": explicit(scenario.data, digests=True),
@@ -155,15 +154,11 @@ def _identify(scenario: Scenario, replica: int) -> str:
 
 def data_variant(scenario: Scenario) -> str:
     """What tells this cell's data draws apart from those of others; empty when they are shared."""
-    from p2psim.scenario.cells import content
-
     return content(scenario) if "data" in scenario.independent else ""
 
 
 def _make(problem_id: str, scenario: Scenario, replica: int) -> PreparedData:
     from threadpoolctl import threadpool_limits
-
-    from p2psim.data.prepare import prepare
 
     agents, names = scenario.network.topology.size_and_names()
     agents = None if scenario.data.names_owners else agents

@@ -6,11 +6,9 @@ An adapter is the class of an algorithm's cells, `p2psim.simulation.algorithms.c
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.cell import PreparedCell
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.algorithms.cell import PreparedCell
 
 
 def adapter_of(scenario: Scenario) -> type[PreparedCell]:

@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.core.distributions import Distribution, Quantity
 from p2psim.data.classes import SIGNS
+from p2psim.data.prepare import Prepared
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.exchanges import Round
+from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.section import Network
 from p2psim.theory.star import answer_frequencies
-
-if TYPE_CHECKING:
-    from p2psim.data.prepare import Prepared
-    from p2psim.network.graph import Graph
 
 
 def names_of(prepared: Prepared) -> dict[str, np.ndarray]:

@@ -6,25 +6,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from p2psim.core.events import EVENT
 from p2psim.core.randomness import Streams
+from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import Sampling, batch_of, sampling
 from p2psim.network.graph import Graph
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.plan import Claims, Plan
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import UNLIMITED, Releases, of_shared_record
+from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.replay import RecordedReplica, Replay, ReplaySetup
-
-if TYPE_CHECKING:
-    from p2psim.data.prepare import Prepared
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.prepared import PreparedData
 
 #: So many releases are accounted for before a run at most.
 _MOST_RELEASES = 1_000_000

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,14 +17,12 @@ from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.section import Network
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.agents import long_run_frequencies
 from p2psim.simulation.algorithms.cell import Privacy
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
 
 
 def algorithm_of(scenario: Scenario) -> AsyncStar:
