@@ -10,7 +10,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, GradientRule, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
-from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent, round_method
+from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent
 from p2psim.learning.star.reference import reference_replay_rounds
 from p2psim.learning.star.replay import gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
@@ -69,7 +69,7 @@ def test_compiled_equals_plain_for_chunks_of_any_size(
     owners = len(sizes)
     random = np.random.default_rng(seed)
     factors = random.uniform(0.5, 2.0, owners) if reweight == "known" else np.ones(owners)
-    method = round_method(algorithm, Weighting(factors, np.ones(owners), reweight == "estimated"))
+    method = algorithm.method(Weighting(factors, np.ones(owners), reweight == "estimated"))
     events = rounds_of(owners, 14, seed, network)
     noise = 0.1 * random.laplace(size=(int(releases_of(events, owners).sum()), problem.dimension))
     drawn = sampling(batch, problem.records, Streams(seed).key("batches"))
@@ -94,9 +94,7 @@ def test_algorithm_1_is_gradient_descent_on_the_fitness(form: str) -> None:
     """All answer, without noise: θ ← θ − ρ_k∇f(θ), written down from the records at once."""
     problem, T = random_problem(Squared(), [5, 8, 20], 3, 1), 30
     rho = 40.0 if form == "printed" else 0.2
-    method = round_method(
-        SynchronousDescent(horizon=T, rho=rho, theta_max=2.0, form=form), Weighting.equal(3)
-    )
+    method = SynchronousDescent(horizon=T, rho=rho, theta_max=2.0, form=form).method(Weighting.equal(3))
     events = rounds_of(3, T - 1, 0, NETWORKS[0])
     theta = reference_replay_rounds(problem, method, events, np.zeros((3 * (T - 1), 3)))
     expected = np.zeros(3)
@@ -113,7 +111,7 @@ def test_algorithm_1_as_printed_freezes_and_corrected_does_not() -> None:
     for form in ("printed", "corrected"):
         for T in (10, 1000):
             algorithm = SynchronousDescent(horizon=T, rho=1.0, theta_max=1.0, form=form)
-            moved[form, T] = round_method(algorithm, Weighting.equal(1)).steps.sum()
+            moved[form, T] = algorithm.method(Weighting.equal(1)).steps.sum()
     assert moved["printed", 1000] < 1e-3 * moved["printed", 10]
     assert moved["corrected", 1000] > 2 * moved["corrected", 10]
     harmonic = (1.0 / np.arange(1, 1000)).sum()
@@ -124,9 +122,7 @@ def test_algorithm_1_as_printed_freezes_and_corrected_does_not() -> None:
 @pytest.mark.parametrize("T", [2, 3, 10, 500])
 def test_averages_are_weighted_means_of_the_iterates(form: str, T: int) -> None:
     """Weights are positive and add up to one; printed: θ[1] … θ[T−1], corrected: to θ[T], with as good as no θ[1]."""
-    method = round_method(
-        SynchronousAveraging(horizon=T, c1=1.0, theta_max=1.0, form=form), Weighting.equal(1)
-    )
+    method = SynchronousAveraging(horizon=T, c1=1.0, theta_max=1.0, form=form).method(Weighting.equal(1))
     weights = np.zeros(T)
     if form == "corrected":
         weights[0] = 1.0
@@ -145,9 +141,7 @@ def test_algorithm_2_by_hand() -> None:
     from p2psim.learning.star.problem import star_problem
 
     problem = star_problem(np.ones((2, 1)), np.full(2, 3.0), np.array([0, 1, 2]), Squared(), 1.0, 1.0)
-    method = round_method(
-        SynchronousAveraging(horizon=5, c1=0.1, theta_max=1.0, form="printed"), Weighting.equal(2)
-    )
+    method = SynchronousAveraging(horizon=5, c1=0.1, theta_max=1.0, form="printed").method(Weighting.equal(2))
     theta = reference_replay_rounds(problem, method, rounds_of(2, 4, 0, NETWORKS[0]), np.zeros((8, 1)))
     e, at, average, made = 5**-0.5, 0.0, 0.0, [0.0]
     for k in range(1, 5):
@@ -164,7 +158,7 @@ def test_a_missing_answer_is_missing_and_reweighting_makes_up_for_it(reweight: s
     known = np.full(3, 1 / 0.6)
     weighting = Weighting(known if reweight == "known" else np.ones(3), np.ones(3))
     algorithm = SynchronousDescent(horizon=2, rho=1.0, theta_max=2.0, reweight=reweight)
-    method, steps = round_method(algorithm, weighting), []
+    method, steps = algorithm.method(weighting), []
     for seed in range(400):
         events = rounds_of(3, 1, seed, (Round(), Channel(), Bernoulli(drop=0.4)))
         answered = np.flatnonzero(releases_of(events, 3))
@@ -188,7 +182,7 @@ def test_an_answer_to_an_older_round_changes_nothing() -> None:
     problem = random_problem(Squared(), [4, 4], 2, 3)
     exchange = Round(interval=3.0, response=Distribution(uniform=(0.5, 3.0)), deadline=1.0)
     events = rounds_of(2, 30, 5, (exchange, Channel(), Always()))
-    method = round_method(SynchronousDescent(horizon=31, rho=0.2, theta_max=2.0), Weighting.equal(2))
+    method = SynchronousDescent(horizon=31, rho=0.2, theta_max=2.0).method(Weighting.equal(2))
     made = int(releases_of(events, 2).sum())
     noise = np.random.default_rng(0).normal(size=(made, 2))
     theta = compiled(problem, method, events, noise).theta

@@ -10,7 +10,7 @@ from p2psim.core.events import COMMIT, LEARNER, SEND
 from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
-from p2psim.learning.star.algorithms import StarMethod, SynchronousDescent, round_method
+from p2psim.learning.star.algorithms import StarMethod, SynchronousDescent
 from p2psim.learning.star.replay import StarReplay, gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
@@ -76,7 +76,7 @@ def test_owners_answer_a_round_as_they_answer_a_query_of_their_own(
     drawn = sampling(batch, problem.records, Streams(seed).key("batches"))
     star = StarReplay(problem, StarMethod(0.0, 0.5, False), rule, sampling=drawn, start=start)
     single = first_answers(star, star_events(owners, 30, seed), problem)
-    method = round_method(SynchronousDescent(horizon=3, rho=0.1, theta_max=2.0), Weighting.equal(owners))
+    method = SynchronousDescent(horizon=3, rho=0.1, theta_max=2.0).method(Weighting.equal(owners))
     rounds = RoundsReplay(problem, method, rule, sampling=drawn, start=start)
     asked = star_events(owners, 1, seed, Round())
     together = first_answers(rounds, asked[asked["kind"] != COMMIT], problem)

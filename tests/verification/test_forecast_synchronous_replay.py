@@ -7,7 +7,7 @@ from star_cases import random_problem, record, releases_of
 from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
-from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent, round_method
+from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent
 from p2psim.learning.star.replay import gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
@@ -56,9 +56,7 @@ def agrees(owners, algorithm, network, reweight, rounds=20):
         **{"rho" if kind is SynchronousDescent else "c1": step},
     )
     chance = np.full(owners, q)
-    method = round_method(
-        made, Weighting(1 / chance if reweight == "known" else np.ones(owners), np.ones(owners))
-    )
+    method = made.method(Weighting(1 / chance if reweight == "known" else np.ones(owners), np.ones(owners)))
     scales = 2.0 / (sizes * random.uniform(0.01, 0.1, owners))
     links = draw_links(Star(), TopologyInputs(owners), learner=True)
     world, psi, events = Network(links, exchange, channel, availability), [], np.zeros(0)

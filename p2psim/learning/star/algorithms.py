@@ -8,7 +8,8 @@ Value of Collaboration in Convex Machine Learning with Differential Privacy" (IE
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -101,6 +102,10 @@ class StarMethod:
     overwrite: bool
     weighting: Weighting | None = None
 
+    def still(self, commits: int, weighting: Weighting) -> StarMethod:
+        """The same with a step of zero: the learner's model stays."""
+        return replace(self, step=0.0, weighting=weighting)
+
 
 def learner_weight(owners: int, form: Literal["printed", "corrected"]) -> float:
     """c_L, the learner's factor on ∇g: (N−1)/N as printed; 1/2 corrected, as F's derivation uses η = 1/(2N)."""
@@ -128,7 +133,20 @@ _REWEIGHT = Field(
 Reweight = Annotated[Literal["none", "known", "estimated", "answered"], _REWEIGHT]
 
 
-class SynchronousDescent(LearningAlgorithm):
+class RoundsAlgorithm(LearningAlgorithm):
+    """Base of algorithms in rounds."""
+
+    adapter: ClassVar[str] = "rounds"
+    star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
+    forecast: ClassVar[str] = "forecast"
+    audited_as: ClassVar[str] = "star"
+
+    @abstractmethod
+    def method(self, weighting: Weighting) -> RoundMethod:
+        """Its numbers."""
+
+
+class SynchronousDescent(RoundsAlgorithm):
     """Gradient descent in rounds (W Algorithm 1); its models are not projected.
 
     Choices
@@ -138,10 +156,6 @@ class SynchronousDescent(LearningAlgorithm):
     """
 
     kind: Literal["synchronous-descent"] = "synchronous-descent"
-    adapter: ClassVar[str] = "rounds"
-    star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
-    forecast: ClassVar[str] = "forecast"
-    audited_as: ClassVar[str] = "star"
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
     rho: Step = Field(description="step parameter ρ")
     theta_max: Positive = _THETA_MAX
@@ -151,15 +165,21 @@ class SynchronousDescent(LearningAlgorithm):
     batch: Batch = Field(Whole(), description="which of an owner's records take part in a release")
     reweight: Reweight = "none"
 
+    def method(self, weighting: Weighting) -> RoundMethod:
+        """Numbers of W Algorithm 1.
 
-class SynchronousAveraging(LearningAlgorithm):
+        It prints steps ρ/(T²k); all of them together move the model by about ρ·ln T/T², so that it freezes as T grows.
+        The corrected form takes ρ/k.
+        """
+        T, k = self.horizon, np.arange(1, self.horizon, dtype=float)
+        steps = self.rho / k if self.form == "corrected" else self.rho / (T**2 * k)
+        return RoundMethod(steps, False, False, k * 0, k * 0, True, weighting, self.reweight == "answered")
+
+
+class SynchronousAveraging(RoundsAlgorithm):
     """Projected subgradient descent in rounds, whose model is an average of the iterates (W Algorithm 2)."""
 
     kind: Literal["synchronous-averaging"] = "synchronous-averaging"
-    adapter: ClassVar[str] = "rounds"
-    star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
-    forecast: ClassVar[str] = "forecast"
-    audited_as: ClassVar[str] = "star"
     horizon: Annotated[Count, Field(ge=2)] = _HORIZON
     c1: Step = Field(description="c₁: the step of round k is c₁/√k")
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
@@ -168,6 +188,19 @@ class SynchronousAveraging(LearningAlgorithm):
     )
     batch: Batch = Field(Whole(), description="which of an owner's records take part in a release")
     reweight: Reweight = "none"
+
+    def method(self, weighting: Weighting) -> RoundMethod:
+        """Numbers of W Algorithm 2.
+
+        It averages θ̄[k+1] = ((k−1)/(e+k))·θ̄[k] + ((e+1)/(e+k))·θ[k] with e = 1/√T, so that θ[T] is in no average.
+        The corrected form takes in the newest iterate, θ̄[k+1] = (k/(k+1+e))·θ̄[k] + ((e+1)/(k+1+e))·θ[k+1]: the
+        polynomial-decay averaging of Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization" (ICML
+        2013), section 4.
+        """
+        corrected, k = self.form == "corrected", np.arange(1, self.horizon, dtype=float)
+        e, at = 1 / np.sqrt(self.horizon), k + 1 if corrected else k
+        steps, keep, take = self.c1 / np.sqrt(k), (at - 1) / (e + at), (e + 1) / (e + at)
+        return RoundMethod(steps, True, True, keep, take, corrected, weighting, self.reweight == "answered")
 
 
 @dataclass(frozen=True)
@@ -201,28 +234,7 @@ class RoundMethod:
     weighting: Weighting
     by_answered: bool
 
-
-def round_method(algorithm: SynchronousDescent | SynchronousAveraging, weighting: Weighting) -> RoundMethod:
-    """Numbers of W Algorithm 1 or 2.
-
-    Algorithm 1 prints steps ρ/(T²k); all of them together move the model by about ρ·ln T/T², so that it freezes as T
-    grows. The corrected form takes ρ/k.
-
-    Algorithm 2 averages θ̄[k+1] = ((k−1)/(e+k))·θ̄[k] + ((e+1)/(e+k))·θ[k] with e = 1/√T, so that θ[T] is in no average.
-    The corrected form takes in the newest iterate, θ̄[k+1] = (k/(k+1+e))·θ̄[k] + ((e+1)/(k+1+e))·θ[k+1]: the
-    polynomial-decay averaging of Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization" (ICML
-    2013), section 4.
-
-    Parameters
-    ----------
-    algorithm : SynchronousDescent or SynchronousAveraging
-    weighting : Weighting
-    """
-    T, k = algorithm.horizon, np.arange(1, algorithm.horizon, dtype=float)
-    answered, corrected = algorithm.reweight == "answered", algorithm.form == "corrected"
-    if isinstance(algorithm, SynchronousDescent):
-        steps = algorithm.rho / k if corrected else algorithm.rho / (T**2 * k)
-        return RoundMethod(steps, False, False, k * 0, k * 0, True, weighting, answered)
-    e, at = 1 / np.sqrt(T), k + 1 if corrected else k
-    steps, keep, take = algorithm.c1 / np.sqrt(k), (at - 1) / (e + at), (e + 1) / (e + at)
-    return RoundMethod(steps, True, True, keep, take, corrected, weighting, answered)
+    def still(self, commits: int, weighting: Weighting) -> RoundMethod:
+        """So many rounds with steps of zero: the learner's model stays."""
+        none = np.zeros(commits)
+        return RoundMethod(none, self.projects, False, none, none, self.newest, weighting, False)

@@ -6,28 +6,20 @@ The module also draws up what is known before a run: size, step, privacy, and wa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.core.errors import AgentError, MeaningError
-from p2psim.learning.star.algorithms import (
-    RoundMethod,
-    SynchronousAveraging,
-    SynchronousDescent,
-    round_method,
-)
+from p2psim.learning.star.algorithms import RoundMethod, SynchronousAveraging, SynchronousDescent
 from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.star.reference import reference_replay_rounds
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.section import Network
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.agents import answering
 from p2psim.simulation.algorithms.cell import Privacy
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
 
 
 def algorithm_of(scenario: Scenario) -> SynchronousDescent | SynchronousAveraging:
@@ -78,7 +70,7 @@ class RoundsCell(LearnerCell):
     @staticmethod
     def method_of(scenario: Scenario, problem: StarProblem, weighting: Weighting) -> RoundMethod:
         """See `LearnerCell.method_of`."""
-        return round_method(algorithm_of(scenario), weighting)
+        return algorithm_of(scenario).method(weighting)
 
     def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
         """See `PreparedCell.facts`."""
