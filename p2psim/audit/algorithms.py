@@ -20,8 +20,7 @@ from p2psim.learning.graph.algorithms import penalty
 from p2psim.learning.graph.problem import GraphProblem, GraphTask
 from p2psim.learning.star.models import LearnerReplay
 from p2psim.learning.star.problem import StarProblem
-from p2psim.learning.star.replay import StarReplay, gradient_rule
-from p2psim.learning.star.rounds import RoundsReplay
+from p2psim.learning.star.replay import gradient_rule
 from p2psim.learning.steps import LearningAlgorithm
 from p2psim.network.graph import TopologyInputs, from_edges
 from p2psim.network.section import Network
@@ -30,7 +29,6 @@ from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.algorithms.graph_setting import algorithm_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.algorithms.replay import goes_on
-from p2psim.simulation.algorithms.rounds import RoundsCell
 
 
 class StarSystem(AuditSystem):
@@ -88,15 +86,8 @@ class StarSystem(AuditSystem):
         weighting = replace(whole, at_learner=whole.at_learner[owners], at_owner=whole.at_owner[owners])
         rule = gradient_rule(problem, cell.rule.clip, order=cell.rule.order, grid=self.grid)
         batches = sampling(self._batch, problem.records, key)
-        if isinstance(cell, RoundsCell):
-            none = np.zeros(int(np.count_nonzero(events["kind"] == COMMIT)) * copies)
-            rounds = replace(
-                cell.method, steps=none, keep=none, take=none, averages=False, weighting=weighting,
-                by_answered=False,
-            )  # fmt: skip
-            return RoundsReplay(problem, rounds, rule, sampling=batches, start=start)
-        method = replace(cell.method, step=0.0, weighting=weighting)
-        return StarReplay(problem, method, rule, sampling=batches, start=start)
+        still = cell.method.still(int(np.count_nonzero(events["kind"] == COMMIT)) * copies, weighting)
+        return cell.compiled(problem, still, rule, batches, start)
 
     def problem(self, held: Sequence[Record], copies: int) -> StarProblem:
         """The cell's problem with the records of many copies, and sums over them."""

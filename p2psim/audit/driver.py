@@ -6,9 +6,10 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from p2psim.audit.algorithms import system_of
 from p2psim.audit.audit_run import MOST_RELEASES
@@ -17,10 +18,11 @@ from p2psim.audit.trial import Trial, audit_system
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
 from p2psim.privacy.shares import Releases
+from p2psim.runs.pilot import refuse_excess
+from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.simulation.algorithms import adapter_of
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Cell, Scenario
+from p2psim.simulation.workspace import Workspace
 
 #: Ways of releasing that one command audits; of more it says how many are left.
 MOST_AUDITS = 10
@@ -101,12 +103,6 @@ def audit(
     InputError
         If a number is out of range, or the scenario cannot be prepared.
     """
-    from threadpoolctl import threadpool_limits
-
-    from p2psim.runs.pilot import refuse_excess
-    from p2psim.scenario.cells import cells
-    from p2psim.simulation.workspace import Workspace
-
     if not 100 <= samples <= MOST_SAMPLES:
         raise InputError(f"samples must be from 100 to {MOST_SAMPLES:,}, got {samples:,}")
     if not 0 < gamma < 1:
@@ -134,7 +130,7 @@ def audit(
 _Way = tuple[list[int], int, AuditSystem]
 
 
-def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, None]) -> list[_Way]:
+def _modes(grid: Sequence[Cell], replica: int, workspace: Workspace, notes: dict[str, None]) -> list[_Way]:
     """The ways of releasing of all cells; what cannot be audited is noted."""
     modes: dict[tuple[Any, ...], _Way] = {}
     for index, scenario in ((of_grid.index, of_grid.scenario) for of_grid in grid):
@@ -150,10 +146,8 @@ def _modes(grid: Sequence[Cell], replica: int, workspace: Any, notes: dict[str, 
             else:
                 notes["an agent that no other has records beside was not audited"] = None
         sensitivity = scenario.privacy.sensitivity
-        if sensitivity is not None and sensitivity.kind == "empirical":
-            notes[
-                "an empirical bound is read off the data: audited as if it held, which nothing guarantees"
-            ] = None
+        if sensitivity is not None and sensitivity.audit_note:
+            notes[sensitivity.audit_note] = None
         if cell.setup.plan.limit.start is not None:
             notes["the release that the start is was not audited"] = None
     return list(modes.values())

@@ -98,8 +98,8 @@ class AuditSystem(ABC):
     @property
     def limits(self) -> GradientLimits:
         """What limits gradients."""
-        cell = self.cell
-        x_bound = cell.bound if cell.scenario.privacy.sensitivity.kind == "bounds" else None
+        cell, given = self.cell, self.cell.scenario.privacy.sensitivity
+        x_bound = cell.bound if given.holds and given.over_models else None
         return GradientLimits(cell.problem.loss, cell.rule.clip, cell.bound, cell.rule.order, x_bound=x_bound)
 
     def problem(self, held: Sequence[Record], copies: int) -> Any:

@@ -5,8 +5,9 @@ component declares its own part beside its code; the section that owns it lists 
 so that adding a component takes one new file and one line.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
 from pydantic import (
@@ -219,3 +220,24 @@ def per_agent(
     if None in values:
         raise MeaningError(key, f"agent {labels[values.index(None)]} has no value")
     return np.array(values, dtype=float)
+
+
+@cache
+def _per_agent_keys(part: type[BaseModel]) -> tuple[str, ...]:
+    """Keys of a part that take a mapping from agents."""
+
+    def takes(annotation: Any) -> bool:
+        return TEXT_KEYS in getattr(annotation, "__metadata__", ()) or any(map(takes, get_args(annotation)))
+
+    fields = part.model_fields.items()
+    return tuple(key for key, field in fields if TEXT_KEYS in field.metadata or takes(field.annotation))
+
+
+def mappings_from_agents(part: BaseModel, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Mappings from agents or groups that a part at a dotted key and the parts inside it hold, each by its own key."""
+    for name in type(part).model_fields:
+        value = getattr(part, name, None)
+        if isinstance(value, BaseModel):
+            yield from mappings_from_agents(value, f"{key}.{name}")
+        elif isinstance(value, Mapping) and name in _per_agent_keys(type(part)):
+            yield f"{key}.{name}", value

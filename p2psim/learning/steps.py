@@ -46,6 +46,8 @@ class LearningAlgorithm(Options):
         System of `p2psim.audit.algorithms` in which its releases are attacked; empty where they are not audited.
     updates : {"wake", "hear"}
         When an agent updates its model.
+    has_anchor : bool
+        Whether agents on a graph that go on without their data can do so towards their last model that touched it.
     vectors : int
         p-vectors in a message.
     """
@@ -58,6 +60,7 @@ class LearningAlgorithm(Options):
     touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "wake"
     vectors: ClassVar[int] = 1
+    has_anchor: ClassVar[bool] = True
     star_exchanges: ClassVar[tuple[str, ...]] = ()
     by_edge: ClassVar[bool] = False
     rejoins: ClassVar[bool] = False

@@ -78,12 +78,8 @@ class RateTable(Options):
             found[name] = _rate(cells[rate], place, key), place
         return found
 
-    def check_names(self, labels: Sequence[str]) -> None:
-        """Read the table; raise a MeaningError if it names an agent that there is not, or leaves one out."""
-        self.rates(labels)
-
     def rates(self, labels: Sequence[str]) -> np.ndarray:
-        """Rate of each agent, shape (n,); raises as `read` and `check_names` do."""
+        """Rate of each agent, shape (n,); raises as `read` does, and for an agent that is not there or left out."""
         table, key = self.read(), f"{RATE_KEY}.path"
         places = {name: place for name, (_, place) in table.items()}
         agents = AgentNames(labels).resolve(table, key, places)
@@ -128,6 +124,11 @@ class Clock(Options):
         description="mean number of wakes per unit of time; {path: FILE} takes it from a CSV file with columns "
         "agent, rate",
     )
+
+    def check_names(self, labels: Sequence[str]) -> None:
+        """Raise a MeaningError if a table names an agent that there is not, or leaves one out."""
+        if isinstance(self.rate, RateTable):
+            self.rate.rates(labels)
 
     def rates(self, labels: Sequence[str], groups: Sequence[str] | None) -> np.ndarray:
         """Rate of each agent, shape (n,).

@@ -7,8 +7,9 @@ L2 norm, since ‖g‖₂ ≤ ‖g‖₁; the converse is false by up to √p.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -27,16 +28,59 @@ class SensitivityBound(Options):
     ----------
     holds : bool
         Whether ε follows from it; where not, the ledger's is infinite and only the claim is finite.
+    is_checked : bool
+        Whether it bounds gradients that are not clipped, and is checked at every release.
+    over_models : bool
+        Whether it is taken over all models, so that it is finite only where models or slopes are bounded.
+    audit_note : str
+        What an audit says of it beside its findings; empty for nothing.
     """
 
+    kind: Any
+
     holds: ClassVar[bool] = True
+    is_checked: ClassVar[bool] = False
+    over_models: ClassVar[bool] = False
+    audit_note: ClassVar[str] = ""
+
+    @property
+    def clipping(self) -> tuple[Literal["l1", "l2"], float] | None:
+        """Norm and size to which each record's gradient is clipped; None where it is not."""
+        return None
+
+    @abstractmethod
+    def claim(self, public: Callable[[], float], largest: Callable[[], float]) -> float:
+        """Ξ.
+
+        Parameters
+        ----------
+        public, largest : callable
+            Give the bound from public bounds on x, y and θ, and the largest that the records in hand can reach.
+        """
 
     def faults(self, privacy: PrivacySection, star: bool) -> Iterator[Fault]:
         """What the noise, or a star or agents on a graph, cannot use of it."""
         return iter(())
 
 
-class Clip(SensitivityBound):
+class _Clipping(SensitivityBound):
+    """Base of those that clip."""
+
+    kind: Any
+    norm: Literal["l1", "l2"]
+    bound: Positive
+
+    @property
+    def clipping(self) -> tuple[Literal["l1", "l2"], float] | None:
+        """See `SensitivityBound.clipping`."""
+        return self.norm, self.bound
+
+    def claim(self, public: Callable[[], float], largest: Callable[[], float]) -> float:
+        """See `SensitivityBound.claim`."""
+        return self.bound
+
+
+class Clip(_Clipping):
     """Clip each record's gradient to a norm: always safe where the noise is for that norm.
 
     Choices
@@ -71,12 +115,23 @@ class Declared(SensitivityBound):
     bound: Positive = Field(
         description="Ξ, the largest norm of one record's gradient, in the mechanism's norm"
     )
+    is_checked: ClassVar[bool] = True
+
+    def claim(self, public: Callable[[], float], largest: Callable[[], float]) -> float:
+        """See `SensitivityBound.claim`."""
+        return self.bound
 
 
 class Bounds(SensitivityBound):
     """Computed from the public bounds on x, y and θ, in the mechanism's norm."""
 
     kind: Literal["bounds"] = "bounds"
+    is_checked: ClassVar[bool] = True
+    over_models: ClassVar[bool] = True
+
+    def claim(self, public: Callable[[], float], largest: Callable[[], float]) -> float:
+        """See `SensitivityBound.claim`."""
+        return public()
 
 
 class Empirical(SensitivityBound):
@@ -84,9 +139,17 @@ class Empirical(SensitivityBound):
 
     kind: Literal["empirical"] = "empirical"
     holds: ClassVar[bool] = False
+    over_models: ClassVar[bool] = True
+    audit_note: ClassVar[str] = (
+        "an empirical bound is read off the data: audited as if it held, which nothing guarantees"
+    )
+
+    def claim(self, public: Callable[[], float], largest: Callable[[], float]) -> float:
+        """See `SensitivityBound.claim`."""
+        return largest()
 
 
-class AsPrinted(SensitivityBound):
+class AsPrinted(_Clipping):
     """Clip each record's gradient as B does and claim what B claims, true or not: always flagged, with an infinite ε.
 
     An L2 bound beside Laplace noise understates the loss by up to √p. On graphs only.

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 from p2psim.core.errors import Fault
 from p2psim.learning.batches import batch_of
-from p2psim.learning.graph.algorithms import GossipAlgorithm
 from p2psim.privacy.allocations import Allocation
 from p2psim.scenario.fields import ScenarioFields
 
@@ -91,9 +90,9 @@ def _tail(scenario: ScenarioFields) -> Iterator[Fault]:
 
 
 def _anchor(scenario: ScenarioFields) -> Iterator[Fault]:
-    """An algorithm from outside p2psim goes on without its data by mixing alone."""
+    """Some algorithms go on without their data by mixing alone."""
     algorithm = scenario.learning.algorithm
-    if isinstance(algorithm, GossipAlgorithm) and scenario.privacy.when_spent == "anchored":
+    if scenario.privacy.when_spent == "anchored" and not algorithm.has_anchor:
         yield Fault(f"{algorithm.kind} has no anchor; give silent or coast", "privacy.when_spent")
 
 

@@ -11,17 +11,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from pydantic import BaseModel
+
 from p2psim.core.agent_names import AgentNames
 from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError
 from p2psim.core.faults import unknown
 from p2psim.core.figures import meanings
-from p2psim.core.options import per_agent
+from p2psim.core.options import mappings_from_agents, per_agent
 from p2psim.core.registry import load_installed
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.network.section import RateTable, scope_message
+from p2psim.network.section import scope_message
 from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING
@@ -246,26 +248,19 @@ def _agent_names(scenario: ScenarioFields, number: int, names: Sequence[str] | N
 
 def _checks(scenario: ScenarioFields) -> Iterator[Callable[[Sequence[str]], Any]]:
     """What names agents: each raises an error where it means none of those labels."""
-    network, groups = scenario.network, scenario.data.groups
+    network, groups, source = scenario.network, scenario.data.groups, scenario.data.source
     of_group = groups.names if groups is not None and not groups.merge else []
-    availability, points = network.availability, getattr(scenario.data.source, "points", None)
-    values = {
-        f"network.availability.{name}": getattr(availability, name, None)
-        for name in ("up", "down", "drop", "phase")
-    }
+    availability, clock = network.availability, network.clock
+    sections: dict[str, BaseModel] = {"network": network}
     if scenario.privacy.mechanism.is_private:
-        values["privacy.epsilon"] = scenario.privacy.epsilon
-    if network.clock is not None:
-        rate = network.clock.rate
-        if isinstance(rate, RateTable):
-            yield rate.check_names
-        else:
-            values["network.clock.rate"] = rate
-    for key, value in values.items():
-        if isinstance(value, Mapping):
+        sections["privacy"] = scenario.privacy
+    if clock is not None:
+        yield clock.check_names
+    for section, part in sections.items():
+        for key, value in mappings_from_agents(part, section):
             yield partial(_check_mapping, value, of_group, key)
-    if isinstance(points, Mapping):
-        yield partial(per_agent, points, key="data.source.points")
+    for key, value in mappings_from_agents(source, "data.source"):
+        yield partial(_check_mapping, value, [], key)
     yield lambda labels: availability.check_names(Members(labels))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from p2psim.core.agent_names import differing
@@ -14,7 +15,6 @@ from p2psim.data.section import DataSection
 from p2psim.data.sources.arrays import Arrays
 from p2psim.learning.losses import Loss
 from p2psim.learning.section import Algorithm
-from p2psim.learning.star.algorithms import AsyncStar
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Exchange, Request
 from p2psim.network.graph import links
@@ -24,9 +24,6 @@ from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import RecordSection
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 def assemble(
@@ -88,8 +85,6 @@ def assemble(
     >>> p2psim.simulate(scenario).agents["label"].tolist()
     ['north', 'east', 'south']
     """
-    import networkx as nx
-
     if not isinstance(graph, nx.Graph):
         raise InputError(f"the graph must be a networkx.Graph, got {type(graph).__name__}")
     owners = [node for node in graph if node != LEARNER]
@@ -100,7 +95,7 @@ def assemble(
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(f"two nodes of the graph are called {twice}")
     topology: Any = graph.copy()
-    if LEARNER in graph or isinstance(algorithm, AsyncStar):
+    if LEARNER in graph or "request" in algorithm.star_exchanges:
         numbers = {owner: i for i, owner in enumerate(owners)} | {LEARNER: LEARNER}
         if LEARNER not in graph or not links(nx.relabel_nodes(graph, numbers)).star:
             raise InputError("the graph must be a star whose learner is node −1")

@@ -251,6 +251,7 @@ class GossipAlgorithm(GraphAlgorithm):
 
     mu: ClassVar[float] = 1.0
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
+    has_anchor: ClassVar[bool] = False
 
     def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""

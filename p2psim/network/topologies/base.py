@@ -38,6 +38,8 @@ class Topology(Options):
         Whether it has a place for a central learner.
     is_file : bool
         Whether a file holds the graph: it is then read when a scenario is checked.
+    reads_data : bool
+        Whether links depend on the records; ledgers flag it.
     size_key : str
         The key that says how many agents there are.
 
@@ -59,6 +61,7 @@ class Topology(Options):
     is_random: ClassVar[bool] = False
     is_star: ClassVar[bool] = False
     is_file: ClassVar[bool] = False
+    reads_data: ClassVar[bool] = False
     size_key: ClassVar[str] = "network.topology.agents"
     unsaid: ClassVar[tuple[str, ...]] = ("weights", "normalise")
 

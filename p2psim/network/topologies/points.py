@@ -54,6 +54,7 @@ class NearestNeighbours(SizedTopology):
     allow_disconnected: AllowDisconnected = False
     weights: Weights = None
     normalise: Normalise = None
+    reads_data: ClassVar[bool] = True
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
         """Links of the graph."""
@@ -168,6 +169,7 @@ class Similarity(SizedTopology):
     agents: Agents = None
     normalise: Normalise = None
     most: ClassVar[int | None] = MOST_OF_ALL_PAIRS
+    reads_data: ClassVar[bool] = True
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
         """Links of the graph."""

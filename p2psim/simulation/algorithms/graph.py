@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from p2psim.core.events import SEND
 from p2psim.core.randomness import Streams
+from p2psim.data.prepare import Prepared
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.network.graph import Graph, TopologyInputs
@@ -18,6 +19,7 @@ from p2psim.network.spectrum import spectral_facts
 from p2psim.network.topologies import draw_links
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.releases import Violations
+from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import graph_centralities, held_out, names_of, with_intercept
 from p2psim.simulation.algorithms.cell import PreparedCell, Privacy
@@ -40,11 +42,7 @@ from p2psim.simulation.algorithms.replay import (
 from p2psim.simulation.check import Recomputed, compare
 from p2psim.simulation.observer import RecordedGraphReplay
 from p2psim.simulation.outcome import streams_of
-
-if TYPE_CHECKING:
-    from p2psim.data.prepare import Prepared
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -186,11 +184,9 @@ class GraphCell(PreparedCell):
 
     def caveats(self, violations: Violations) -> Caveats:
         """See `PreparedCell.caveats`."""
-        reads_data = self.scenario.network.topology.kind in ("knn", "similarity")
-        return replace(
-            super().caveats(violations.after_start(self.first.exceeded)),
-            public_graph_assumed=bool(self.case.arrays["data_dependent"]) or reads_data,
-        )
+        assumed = bool(self.case.arrays["data_dependent"]) or self.scenario.network.topology.reads_data
+        caveats = super().caveats(violations.after_start(self.first.exceeded))
+        return replace(caveats, public_graph_assumed=assumed)
 
     @property
     def centralities(self) -> dict[str, np.ndarray]:

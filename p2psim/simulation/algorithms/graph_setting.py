@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,9 @@ from p2psim.learning.graph.algorithms import GraphAlgorithm
 from p2psim.learning.graph.metrics import GRAPH_METRICS
 from p2psim.learning.graph.problem import GraphProblem, GraphRule, confidences
 from p2psim.network.graph import Graph
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.replay import claim_of, record_bound, x_bound
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.prepared import PreparedData
 
 _TABLES = ("X", "y", "offsets", "test_X", "test_y", "test_offsets")
 
@@ -94,14 +92,12 @@ def _peaks(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 def rule_of(scenario: Scenario, case: PreparedData, problem: GraphProblem) -> tuple[float, GraphRule]:
     """Ξ, and how an agent computes its gradient and what it does without."""
     privacy, slope = scenario.privacy, problem.loss.slope_bound
-    kind = (
-        privacy.sensitivity.kind if privacy.sensitivity is not None and privacy.mechanism.is_private else ""
-    )
-    if kind in ("bounds", "empirical") and np.isinf(slope):
-        raise MeaningError(
-            "privacy.sensitivity",
-            f"{kind} needs a bound on θ, which personalised models have not: clip, or declare a bound",
+    given = privacy.sensitivity if privacy.mechanism.is_private else None
+    if given is not None and given.over_models and np.isinf(slope):
+        message = (
+            f"{given.kind} needs a bound on θ, which personalised models have not: clip, or declare a bound"
         )
+        raise MeaningError("privacy.sensitivity", message)
     bounds = case.arrays["bounds"]
     bound, rule = claim_of(scenario, problem, lambda order: slope * record_bound(bounds, problem, order))
     claimed = rule.bound * (1 + 1e-12)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.core.errors import MeaningError
 from p2psim.learning.graph.problem import GraphProblem, GraphRule
+from p2psim.learning.losses import Loss
 from p2psim.learning.reference import on_grid
 from p2psim.learning.steps import Start
 from p2psim.privacy.mechanisms import minimiser_sensitivity, noise_scales
 from p2psim.privacy.planning import allowance
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.outcome import streams_of
-
-if TYPE_CHECKING:
-    from p2psim.learning.losses import Loss
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ def start_scales(
     """
     privacy, p = scenario.privacy, problem.dimension
     mechanism, sensitivity = privacy.mechanism, privacy.sensitivity
-    if sensitivity is None or sensitivity.kind not in ("bounds", "declared"):
+    if sensitivity is None or not sensitivity.is_checked:
         raise MeaningError(
             "learning.algorithm.start",
             "a private warm start needs a bound on gradients that holds without clipping: bounds or declared",

@@ -6,12 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import Streams
+from p2psim.data.prepare import Prepared
 from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
 from p2psim.learning.star.models import LearnerReplay
 from p2psim.learning.star.problem import StarProblem, star_problem
@@ -20,6 +21,7 @@ from p2psim.learning.steps import Weighting
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.section import Network
 from p2psim.network.topologies import Topology, draw_links
+from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import held_out, names_of, star_centralities
 from p2psim.simulation.algorithms.cell import PreparedCell
@@ -34,11 +36,7 @@ from p2psim.simulation.algorithms.replay import (
     refuse_labels,
     replay_setup,
 )
-
-if TYPE_CHECKING:
-    from p2psim.data.prepare import Prepared
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.prepared import PreparedData
 
 StarAlgorithm = AsyncStar | SynchronousDescent | SynchronousAveraging
 

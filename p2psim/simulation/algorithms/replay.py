@@ -7,14 +7,18 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
+from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import GradientRule, batch_of
+from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.losses import Loss
+from p2psim.learning.star.problem import StarProblem
 from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
 from p2psim.network.verify import EventChecker
@@ -22,17 +26,11 @@ from p2psim.privacy.plan import Limit, Plan
 from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import budgets_of
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.agents import members_of
 from p2psim.simulation.outcome import Series
-
-if TYPE_CHECKING:
-    from p2psim.data.prepare import Prepared
-    from p2psim.learning.graph.problem import GraphProblem
-    from p2psim.learning.losses import Loss
-    from p2psim.learning.star.problem import StarProblem
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
-    from p2psim.simulation.recorder import Marks
+from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.recorder import Marks
 
 
 @dataclass(frozen=True)
@@ -162,19 +160,16 @@ def claim_of(
         If what is asked for gives no bound.
     """
     sensitivity, mechanism = scenario.privacy.sensitivity, scenario.privacy.mechanism
-    plain = GradientRule(order=order_of(mechanism.norm), grid=mechanism.lattice)
-    if sensitivity is None:
-        return 0.0, plain
-    if sensitivity.kind in ("clip", "as-printed"):
+    order = order_of(mechanism.norm)
+    rule = GradientRule(order=order, grid=mechanism.lattice)
+    if sensitivity is not None and sensitivity.clipping is not None:
         # Clipping is part of the algorithm, with or without noise. An L1 bound is one on the L2 norm as well.
-        claimed = sensitivity.bound if mechanism.is_private else 0.0
-        return claimed, replace(plain, clip=sensitivity.bound, order=order_of(sensitivity.norm))
-    if not mechanism.is_private:
-        return 0.0, plain
-    if sensitivity.kind == "empirical":
-        return float(problem.largest_gradients(plain.order).max()), plain
-    bound = sensitivity.bound if sensitivity.kind == "declared" else public(plain.order)
-    return bound, replace(plain, bound=bound)
+        norm, clip = sensitivity.clipping
+        rule = replace(rule, clip=clip, order=order_of(norm))
+    if sensitivity is None or not mechanism.is_private:
+        return 0.0, rule
+    bound = sensitivity.claim(lambda: public(order), lambda: float(problem.largest_gradients(order).max()))
+    return bound, replace(rule, bound=bound) if sensitivity.is_checked else rule
 
 
 def refuse_labels(loss: Loss, prepared: Prepared) -> None:
