@@ -21,6 +21,7 @@ CASES = {
         "record.metrics": [
             "vectors_sent",
             "lambda2",
+            "effective_neighbours_90",
             "objective",
             "objective_gap",
             "test_accuracy",
@@ -93,6 +94,7 @@ def test_a_changed_metric_is_found(metric, tmp_path):
     [
         ("vectors_sent", "main"),
         ("lambda2", "main"),
+        ("effective_neighbours_90", "main"),
         ("objective", "local"),
         ("test_accuracy[small]", "global"),
     ],

@@ -13,7 +13,7 @@ DOCS = ROOT / "docs"
 #: Blocks of code that are followed by what they print, and take no finished run from a folder.
 BLOCKS = [
     pytest.param(code, shown, id=f"{page}-{number}")
-    for page in ("bounds.md", "theory.md")
+    for page in ("bounds.md", "theory.md", "topologies.md")
     for number, (code, shown) in enumerate(
         re.findall(r"```python\n([^`]*)```\n\n```text\n([^`]*)```", (DOCS / page).read_text(encoding="utf-8"))
     )
@@ -37,7 +37,7 @@ def test_blocks_print_what_is_shown(code, shown, tmp_path, monkeypatch):
 
 
 def test_there_are_blocks():
-    assert len(BLOCKS) >= 7
+    assert len(BLOCKS) >= 10
 
 
 @pytest.mark.parametrize("page", ["theory.md", "graph.md"])

@@ -180,6 +180,18 @@ register_all(
         GraphFact.of("spectral_gap", None, "gap of the normalised walk on the graph"),
         GraphFact.of("degree_mean", None, "mean number of neighbours"),
         GraphFact.of("degree_std", None, "standard deviation of the number of neighbours"),
+        GraphFact.of(
+            "effective_neighbours_90",
+            None,
+            "effective number of neighbours n_W(γ) at γ = 0.9, W by Metropolis weights; for up to 1,000 agents",
+            label="effective number of neighbours at γ = 0.9",
+        ),
+        GraphFact.of(
+            "effective_neighbours_99",
+            None,
+            "effective number of neighbours n_W(γ) at γ = 0.99, W by Metropolis weights; for up to 1,000 agents",
+            label="effective number of neighbours at γ = 0.99",
+        ),
         GraphFact.of("diameter", None, "longest of the shortest paths, for up to 2,000 agents"),
     ]
 )

@@ -6,7 +6,7 @@ that an owner answers a round, and that its answer is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,6 +21,8 @@ from p2psim.network.exchanges import Round
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.section import Network
+from p2psim.network.spectrum import spectral_facts
+from p2psim.theory.neighbours import neighbour_facts
 from p2psim.theory.star import answer_frequencies
 
 
@@ -75,6 +77,12 @@ def star_centralities(owners: int) -> dict[str, np.ndarray]:
         "closeness_centrality": np.full(owners, owners / (1 + 2 * (owners - 1))),
         "betweenness_centrality": np.zeros(owners),
     }
+
+
+def graph_facts(links: Graph, metrics: Collection[str]) -> dict[str, float]:
+    """Facts of a graph that metrics can name, by name; effective numbers of neighbours, which are slow, if named."""
+    named = any(name.startswith("effective_neighbours") for name in metrics)
+    return spectral_facts(links) | (neighbour_facts(links) if named else {})
 
 
 #: Beyond so many agents only degrees are given: betweenness takes time in n·links.

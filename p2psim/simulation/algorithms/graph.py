@@ -21,7 +21,13 @@ from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms.agents import graph_centralities, held_out, names_of, with_intercept
+from p2psim.simulation.algorithms.agents import (
+    graph_centralities,
+    graph_facts,
+    held_out,
+    names_of,
+    with_intercept,
+)
 from p2psim.simulation.algorithms.cell import PreparedCell, Privacy
 from p2psim.simulation.algorithms.graph_setting import (
     algorithm_of,
@@ -149,7 +155,12 @@ class GraphCell(PreparedCell):
         track = any(GRAPH_METRICS[name].needs_objective for name in named)
         replay = algorithm_of(self.scenario).replay(self._task(streams), track)
         return RecordedGraphReplay(
-            replay, record, problem, self.case.groups, self._baselines, lambda: spectral_facts(self.links)
+            replay,
+            record,
+            problem,
+            self.case.groups,
+            self._baselines,
+            lambda: graph_facts(self.links, record.metrics),
         )
 
     def _task(self, streams: Streams) -> GraphTask:
@@ -173,7 +184,7 @@ class GraphCell(PreparedCell):
         sent = tuple(counts[marks.places].tolist())
         wanted = set(steps)
         theta = {step: after for step, after in enumerate(path) if step in wanted}
-        facts = spectral_facts(self.links) if GRAPH_FACTS.keys() & record.metrics else {}
+        facts = graph_facts(self.links, record.metrics) if GRAPH_FACTS.keys() & record.metrics else {}
         again = Recomputed(problem, theta, steps, sent, self.case.groups, self._baselines, facts)
         yield from compare(again, series, models)
 
