@@ -66,5 +66,5 @@ class DataSource(Options):
         """
 
     def x_bounds(self) -> tuple[float | None, float | None]:
-        """Bounds on ‖x‖₁ and |x_j| that hold whatever is drawn or read, as in `Held`; None where nothing guarantees one."""
+        """Bounds on ‖x‖₁ and |x_j| that hold whatever is drawn or read, as in `Held`; None: nothing guarantees one."""
         return None, None
