@@ -69,21 +69,26 @@ def _laplace_of(u):  # type: ignore[no-untyped-def]
     return -math.log(2.0 * (1.0 - u))
 
 
+@njit(inline="always")
+def _fill_unit(key, agent, number, row):  # type: ignore[no-untyped-def]
+    """Fill the row of an agent's numbered release with uniform draws on [0, 1): whole blocks, the last one cut."""
+    blocks = (row.size + 3) >> 2
+    for b in range(blocks):
+        words = philox_block(key, agent, number * blocks + b)
+        for lane in range(min(4, row.size - (b << 2))):
+            row[(b << 2) + lane] = unit(words[lane])
+
+
 @njit()
 def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` (rows, p) with Laplace noise of scale one: row r is release numbers[r] of agents[r].
 
     A release takes whole blocks of four words, so that each can be drawn alone.
     """
-    rows, p = out.shape
-    blocks = (p + 3) >> 2
-    for r in range(rows):
-        base = numbers[r] * blocks
-        for b in range(blocks):
-            words = philox_block(key, agents[r], base + b)
-            for lane in range(4):
-                if (b << 2) + lane < p:
-                    out[r, (b << 2) + lane] = _laplace_of(unit(words[lane]))
+    for r in range(len(out)):
+        _fill_unit(key, agents[r], numbers[r], out[r])
+        for a in range(out.shape[1]):
+            out[r, a] = _laplace_of(out[r, a])
 
 
 @njit(inline="always")
@@ -109,16 +114,13 @@ def unit_gaussian(key, agents, numbers, out):  # type: ignore[no-untyped-def]
         base = numbers[r] * blocks
         for b in range(blocks):
             words = philox_block(key, agents[r], base + b)
-            column = b << 2
-            first, second = _gaussians_of(unit(words[0]), unit(words[1]))
-            out[r, column] = first
-            if column + 1 < p:
-                out[r, column + 1] = second
-            if column + 2 < p:
-                first, second = _gaussians_of(unit(words[2]), unit(words[3]))
-                out[r, column + 2] = first
-                if column + 3 < p:
-                    out[r, column + 3] = second
+            for lane in (0, 2):
+                column = (b << 2) + lane
+                if column < p:
+                    first, second = _gaussians_of(unit(words[lane]), unit(words[lane + 1]))
+                    out[r, column] = first
+                    if column + 1 < p:
+                        out[r, column + 1] = second
 
 
 @njit()
@@ -127,13 +129,8 @@ def unit_uniform(key, agents, numbers, out):  # type: ignore[no-untyped-def]
 
     The same words as in `unit_laplace`.
     """
-    rows, p = out.shape
-    blocks = (p + 3) >> 2
-    for r in range(rows):
-        for b in range(blocks):
-            words = philox_block(key, agents[r], numbers[r] * blocks + b)
-            for lane in range(min(4, p - (b << 2))):
-                out[r, (b << 2) + lane] = unit(words[lane])
+    for r in range(len(out)):
+        _fill_unit(key, agents[r], numbers[r], out[r])
 
 
 intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = extending.intrinsic

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from p2psim.core.registry import place_of
-from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
+from p2psim.network.metrics import NETWORK_METRICS, NetworkState
 from p2psim.network.metrics_reference import ReferenceTally, in_words
 from p2psim.network.section import Network
 from p2psim.network.tally import Tally
@@ -35,41 +35,19 @@ def compare_network(
     """
     if not series:
         return
-    places = list(zip(marks.places.tolist(), marks.times.tolist(), strict=True))
-    metrics = [NETWORK_METRICS[one.metric] for one in series]
+    metrics, pace = [NETWORK_METRICS[one.metric] for one in series], paces(network)
+    known = [metric.name for metric in metrics if place_of(metric) is None]
     others = [metric for metric in metrics if place_of(metric) is not None]
-    rows = _read(network, events, places, [metric.name for metric in metrics if metric not in others])
-    if others:
-        rows = [old | new for old, new in zip(rows, _counted(network, events, places, others), strict=True)]
+    reading, tally = ReferenceTally(network.links, *pace), Tally(network.links)
+    happened, rows, start = in_words(events), [], 0
+    for stop, time in zip(marks.places.tolist(), marks.times.tolist(), strict=True):
+        reading.read(happened[start:stop])
+        row = reading.record(time, known)
+        if others:
+            tally.count(events[start:stop])
+            row |= {metric.name: metric.measure(NetworkState(tally, time, *pace)) for metric in others}
+            tally.heard[:] = False
+        rows.append(row)
+        start = stop
     for one in series:
         yield Compared.of(one.value, np.array([row[one.metric] for row in rows]), least=1.0)
-
-
-def _read(
-    network: Network, events: np.ndarray, places: Sequence[tuple[int, float]], names: Sequence[str]
-) -> list[dict[str, float]]:
-    """Metrics of a plain reading at places in the stream, each with its time."""
-    reading, happened = ReferenceTally(network.links, *paces(network)), in_words(events)
-    rows, start = [], 0
-    for stop, time in places:
-        reading.read(happened[start:stop])
-        rows.append(reading.record(time, names))
-        start = stop
-    return rows
-
-
-def _counted(
-    network: Network,
-    events: np.ndarray,
-    places: Sequence[tuple[int, float]],
-    metrics: Sequence[type[NetworkMetric]],
-) -> list[dict[str, float]]:
-    """The same of metrics that are functions of the tally alone."""
-    tally, pace = Tally(network.links), paces(network)
-    rows, start = [], 0
-    for stop, time in places:
-        tally.count(events[start:stop])
-        rows.append({metric.name: metric.measure(NetworkState(tally, time, *pace)) for metric in metrics})
-        tally.heard[:] = False
-        start = stop
-    return rows

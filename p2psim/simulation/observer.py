@@ -108,6 +108,8 @@ class RecordedGraphReplay(Replay):
         for metric in self._metrics:
             if model == "main" or metric.of_models:
                 for key, value in self._values(metric, model, snapshot):
+                    if not np.isfinite(value):
+                        raise SimulationError(f"{key[0]} is not finite")
                     self._rows.setdefault(key, []).append((step, time, value))
 
     def _values(
@@ -115,26 +117,20 @@ class RecordedGraphReplay(Replay):
     ) -> Iterator[tuple[tuple[str, str, int | None], float]]:
         name, value = metric.name, metric.measure(snapshot)
         if not metric.each:
-            yield (name, model, None), _finite(name, float(value))
+            yield (name, model, None), float(value)
             return
         values = np.asarray(value)
         known = ~np.isnan(values)  # agents without records held out have none
         if name in self._record.metrics:
-            yield (name, model, None), _finite(name, float(values[known].mean()))
+            yield (name, model, None), float(values[known].mean())
             if self._groups is not None:
                 for group in dict.fromkeys(self._groups.tolist()):
                     members = known & (self._groups == group)
                     if members.any():
-                        yield (f"{name}[{group}]", model, None), _finite(name, float(values[members].mean()))
+                        yield (f"{name}[{group}]", model, None), float(values[members].mean())
         if name in self._record.per_agent:
             for agent in np.flatnonzero(known):
-                yield (name, model, int(agent)), _finite(name, float(values[agent]))
-
-
-def _finite(name: str, value: float) -> float:
-    if not np.isfinite(value):
-        raise SimulationError(f"{name} is not finite")
-    return value
+                yield (name, model, int(agent)), float(values[agent])
 
 
 def _series(key: tuple[str, str, int | None], rows: list[tuple[int, float, float]]) -> Series:

@@ -176,9 +176,7 @@ class NetworkWatch:
         """All series."""
         if not self._metrics:
             return ()
-        steps = np.array([row[0] for row in self._rows], np.int64)
-        times = np.array([row[1] for row in self._rows])
-        values = np.array([row[2] for row in self._rows])
+        steps, times, values = map(np.array, zip(*self._rows, strict=True))
         return tuple(
             Series(metric.name, "main", None, steps, times, np.ascontiguousarray(values[:, i]))
             for i, metric in enumerate(self._metrics)
@@ -193,13 +191,11 @@ def measured(metrics: Sequence[type[NetworkMetric]], state: NetworkState) -> lis
     SimulationError
         If one is not finite.
     """
-    values = [metric.measure(state) for metric in metrics]
-    if not all(map(isfinite, values)):
-        wrong = next(
-            metric.name for metric, value in zip(metrics, values, strict=True) if not isfinite(value)
-        )
-        raise SimulationError(f"{wrong} is not finite at time {state.time:g}")
-    return values
+    values = {metric.name: metric.measure(state) for metric in metrics}
+    for name, value in values.items():
+        if not isfinite(value):
+            raise SimulationError(f"{name} is not finite at time {state.time:g}")
+    return list(values.values())
 
 
 def paces(network: Network) -> tuple[float, Airtime]:

@@ -201,19 +201,14 @@ def write_archive(stream: IO[bytes], members: Iterable[tuple[str, np.ndarray]]) 
 
 def member_names(path: Path) -> list[str]:
     """Names of the arrays in an archive."""
-    with zipfile.ZipFile(path) as archive:
-        return [name.removesuffix(".npy") for name in archive.namelist()]
+    with np.load(path) as archive:
+        return list(archive.files)
 
 
 def read_member(path: Path, name: str) -> np.ndarray:
     """Read one array."""
-    with zipfile.ZipFile(path) as archive:
-        return _read_array(archive, f"{name}.npy")
-
-
-def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    with archive.open(name) as member:
-        array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
+    with np.load(path) as archive:
+        array: np.ndarray = archive[name]
         return array
 
 
@@ -222,17 +217,12 @@ class RunArrays(Mapping[tuple[int, int], Any]):
 
     def __init__(self, path: Path | None):
         self._path = path
-        self._archive = None if path is None else zipfile.ZipFile(path)
-        names = [] if self._archive is None else self._archive.namelist()
-        runs = (name.removesuffix(".npy").split("/") for name in names)
-        self._names = {
-            (int(cell), int(replica)): name for (cell, replica), name in zip(runs, names, strict=True)
-        }
+        self._archive: Mapping[str, np.ndarray] = {} if path is None else np.load(path)
+        runs = ((name, name.split("/")) for name in self._archive)
+        self._names = {(int(cell), int(replica)): name for name, (cell, replica) in runs}
 
     def __getitem__(self, run: tuple[int, int]) -> np.ndarray:
-        name = self._names[run]
-        assert self._archive is not None
-        return _read_array(self._archive, name)
+        return self._archive[self._names[run]]
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self._names)

@@ -51,12 +51,8 @@ def first_models(
     if start.epsilon is None:
         return First(models, models, fits, free, free)
     scales, loss, real = start_scales(scenario, problem, bound, start.epsilon)
-    mechanism, agents, key = (
-        scenario.privacy.mechanism,
-        np.arange(n),
-        streams_of(scenario, replica).key("start"),
-    )
-    unit = mechanism.draw(key, agents, np.zeros(n, np.int64), problem.dimension)
+    mechanism, key = scenario.privacy.mechanism, streams_of(scenario, replica).key("start")
+    unit = mechanism.draw(key, np.arange(n), np.zeros(n, np.int64), problem.dimension)
     noisy = on_grid(models + mechanism.of_scale(unit, scales), mechanism.lattice)
     return First(start.propagated(problem, noisy), noisy, _excess(problem, models, rule), loss, real)
 

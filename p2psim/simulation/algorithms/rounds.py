@@ -5,6 +5,7 @@ The module also draws up what is known before a run: size, step, privacy, and wa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,15 +49,10 @@ class RoundsCell(LearnerCell):
         response = answering(network)
         if not response.known or response.lacking:
             kind = scenario.network.availability.kind
-            what = (
-                "; ".join(response.lacking)
-                if response.known
-                else f"nobody knows how often owners are there under {kind}"
-            )
-            raise MeaningError(
-                "learning.algorithm.reweight",
-                f"known frequencies cannot be said ({what}); take estimated or answered",
-            )
+            unknown = f"nobody knows how often owners are there under {kind}"
+            what = "; ".join(response.lacking) if response.known else unknown
+            message = f"known frequencies cannot be said ({what}); take estimated or answered"
+            raise MeaningError("learning.algorithm.reweight", message)
         chances = response.heard * response.used
         if not chances.all():
             owner = int(np.argmin(chances))
@@ -102,24 +98,20 @@ class RoundsCell(LearnerCell):
             warnings += self._step_warnings(steps * steepest)
         return facts, steps.size * (2 + 3 * problem.owners), warnings
 
-    def _step_warnings(self, relative: np.ndarray) -> list[str]:
+    def _step_warnings(self, relative: np.ndarray) -> Iterator[str]:
         """What is wrong with steps, given times λ, shape (T − 1,)."""
         parameter = "c1" if self.method.averages else "rho"
         first, last, total = float(relative[0]), float(relative[-1]), float(relative.sum())
-        warnings = []
         if last > 2 and self.method.projects:
-            warnings.append(
+            yield (
                 f"the model is thrown about in Θ: even the last step times λ is {last:.3g}, and above 2 a step leads "
                 f"away from the optimum; lower learning.algorithm.{parameter}"
             )
         if first > 2 and not self.method.projects:
-            warnings.append(
+            yield (
                 f"the first steps go too far: step·λ = {first:.3g}, and above 2 the model moves away from the optimum; "
                 f"lower learning.algorithm.{parameter}"
             )
         if total < 1:
-            warnings.append(
-                f"the model hardly moves: all steps together, times λ, are {total:.3g}; "
-                f"raise learning.algorithm.{parameter}"
-            )
-        return warnings
+            what = f"the model hardly moves: all steps together, times λ, are {total:.3g}"
+            yield f"{what}; raise learning.algorithm.{parameter}"

@@ -5,6 +5,7 @@ The module also draws up what is known before a run: size, step, stability, nois
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -95,7 +96,7 @@ class StarCell(LearnerCell):
             "f(θ*)": problem.minimum,
             "Ξ": self.bound,
         }
-        warnings = []
+        warnings: list[str] = []
         if np.isfinite(problem.loss.curvature):
             # A gradient that counts r times is a step r times as long.
             frequencies, _ = long_run_frequencies(self.setup.network)
@@ -118,7 +119,7 @@ class StarCell(LearnerCell):
                 moved = (steps * weighting.at_learner) ** 2 * variances
                 floor, filling = self._noise(steps * reweights, moved, hessians, frequencies)
                 facts |= {"noise floor of ψ": floor, "box filling": filling}
-                warnings += _filling_warnings(filling) + _floor_warnings(floor, start)
+                warnings += _noise_warnings(filling, floor, start)
         return facts, horizon * self.scenario.network.exchange.events_per_commit, warnings
 
     def _noise(
@@ -149,11 +150,8 @@ class StarCell(LearnerCell):
             (steps[:, None] * curvatures).T, variances, frequencies, 2 * method.learner_weight * pull, pull
         )
         spread = np.sqrt(np.maximum(moments.learner, 0.0))
-        floor = (
-            0.5
-            * float(np.sum((2 * problem.l2 + problem.shares @ curvatures) * moments.learner))
-            / problem.minimum
-        )
+        weight = 2 * problem.l2 + problem.shares @ curvatures
+        floor = 0.5 * float(np.sum(weight * moments.learner)) / problem.minimum
         return floor, floors.box_filling(spread, problem.theta_max, basis)
 
 
@@ -176,41 +174,30 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
     return star.rho_for_h(rho.h, algorithm_of(scenario).horizon, problem.l2, problem.records, peaks)
 
 
-def _step_warnings(h: np.ndarray, contraction: float) -> list[str]:
+def _step_warnings(h: np.ndarray, contraction: float) -> Iterator[str]:
     verdict, highest = star.stability(h), float(h.max())
-    warnings = []
     if verdict != "stable":
         known = (
             f"equal owners are stable below {star.stability_threshold(h.size):.3g}"
             if verdict == "unstable"
             else "and owners whose h differ are sure to be stable only up to h = 2"
         )
-        warnings.append(
-            f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
-        )
+        yield f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
     if contraction < 4:
-        warnings.append(
+        yield (
             f"the slowest direction does not converge: T·lr·λ_min/(N+1) = {contraction:.3g}, and 4 is needed; "
             "raise the horizon or learning.algorithm.rho, or whiten the features"
         )
-    return warnings
 
 
-def _filling_warnings(filling: float) -> list[str]:
-    if filling < floors.FILLS:
-        return []
-    spread = (
-        f"its standard deviation is {filling:.3g} times theta_max"
-        if np.isfinite(filling)
-        else "at this step it would grow without bound"
-    )
-    return [f"noise fills Θ: {spread}, so ψ saturates; fit no slopes here"]
-
-
-def _floor_warnings(floor: float, start: float) -> list[str]:
-    if not floor > start:
-        return []
-    return [
-        "the noise hides what is learned: the noise floor of ψ is above the ψ of θ = 0, where every run starts; raise "
-        "privacy.epsilon or the number of records, or make fewer releases (a smaller horizon, or allocation: cap)"
-    ]
+def _noise_warnings(filling: float, floor: float, start: float) -> Iterator[str]:
+    if filling >= floors.FILLS:
+        known = f"its standard deviation is {filling:.3g} times theta_max"
+        spread = known if np.isfinite(filling) else "at this step it would grow without bound"
+        yield f"noise fills Θ: {spread}, so ψ saturates; fit no slopes here"
+    if floor > start:
+        yield (
+            "the noise hides what is learned: the noise floor of ψ is above the ψ of θ = 0, where every run starts; "
+            "raise privacy.epsilon or the number of records, or make fewer releases (a smaller horizon, or allocation: "
+            "cap)"
+        )
