@@ -13,6 +13,7 @@ import os
 import shutil
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
@@ -78,17 +79,29 @@ def njit(
     return compile_later
 
 
-@lru_cache(maxsize=256)
-def first_class(function: Callable[..., float]) -> Any:
-    """Compile a function of two floats and an array of floats to be called by its address; keeps the machine code.
+#: Signature of a function of a record's score and label, and of parameters.
+SCALAR = "float64(float64, float64, float64[::1])"
 
-    Its type is one for all such functions, so that a kernel that takes it is compiled once.
+
+def called_by_address(*functions: tuple[Callable[..., Any], str]) -> tuple[Any, ...]:
+    """Functions and their signatures as kernels take them; see `first_class`."""
+    import numba
+
+    # Numba calls the feature experimental; how kernels call it is fixed by a test.
+    warnings.filterwarnings("ignore", category=numba.NumbaExperimentalFeatureWarning)
+    return tuple(first_class(function, signature) for function, signature in functions)
+
+
+@lru_cache(maxsize=256)
+def first_class(function: Callable[..., Any], signature: str = SCALAR) -> Any:
+    """Compile a function of a fixed signature to be called by its address; keeps the machine code.
+
+    Its type is one for all functions of the signature, so that a kernel that takes it is compiled once.
     """
     import numba
 
     _hold_interrupts()
-    floats = numba.types.Array(numba.float64, 1, "C")
-    compiled = partial(numba.cfunc, numba.float64(numba.float64, numba.float64, floats))
+    compiled = partial(numba.cfunc, signature)
     with _cached_here():
         try:
             return compiled(cache=True)(function)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -156,11 +157,13 @@ def sample(
 def check(scenario: Scenario, workspace: Workspace) -> Assessment:
     """Facts of one cell, and warnings, before it runs."""
     case = workspace.case(scenario, 0)
-    try:
-        scenario.learning.loss.for_kernel()
-    except NumbaError as error:
-        message = f"{scenario.learning.loss.kind} cannot be compiled: {first_line(error)}"
-        raise MeaningError("learning.loss", message) from None
+    for key in ("loss", "algorithm"):
+        part: Any = getattr(scenario.learning, key)
+        try:
+            getattr(part, "for_kernel", lambda: None)()
+        except NumbaError as error:
+            message = f"{part.kind} cannot be compiled: {first_line(error)}"
+            raise MeaningError(f"learning.{key}", message) from None
     try:
         cell = adapter_of(scenario).cell(scenario, case, 0)
         facts = cell.assess()

@@ -22,7 +22,7 @@ from p2psim.core.randomness import Streams
 from p2psim.core.registry import kind_of, name_of, place_of
 from p2psim.core.registry import parts as registered
 from p2psim.learning.graph.algorithms import GossipAlgorithm
-from p2psim.learning.graph.gossip import GossipReplay
+from p2psim.learning.graph.gossip import CompiledGossipReplay, GossipReplay
 from p2psim.learning.graph.metrics import GraphMetric
 from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.learning.losses import Squared
@@ -103,6 +103,12 @@ def _gossip(part: GossipAlgorithm) -> Iterator[str]:
     *_, last = reference_gossip(part, task, events, noise[order])
     if not np.allclose(replay.theta, last, rtol=1e-9, atol=1e-12):
         yield "two replays of the same events differ: its methods are no functions of their arguments"
+    if (form := part.for_kernel()) is not None:
+        compiled = CompiledGossipReplay(part.kind, form, task)
+        compiled.feed(events, noise)
+        if not np.allclose(compiled.theta, last, rtol=1e-9, atol=1e-12):
+            worst = np.abs(compiled.theta - last).max()
+            yield f"models of the compiled form differ from those of mix and step by up to {worst:.2g}"
 
 
 #: Checks of a kind: a function that yields what is wrong with a part.

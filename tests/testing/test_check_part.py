@@ -13,6 +13,8 @@ from pydantic import Field
 
 import p2psim
 from p2psim.core import registry
+from p2psim.learning.graph.gossip import ForKernel as ForKernelOfGossip
+from p2psim.learning.graph.gossip import compiled_form as compiled_gossip
 from p2psim.learning.losses.compiled import ForKernel
 from p2psim.network.graph import Graph, TopologyInputs, from_edges
 from p2psim.network.topologies import Complete, Grid, RandomRegular, Ring, SmallWorld
@@ -255,6 +257,25 @@ class _Drifts(p2psim.GossipAlgorithm):
     def step(self, at: np.ndarray, gradient: np.ndarray, updates: int) -> np.ndarray:
         return at * np.nan if self.fault == "nan" else at
 
+    def for_kernel(self) -> ForKernelOfGossip | None:
+        return {"": compiled_gossip(_take, _stay), "form": compiled_gossip(_take, _move)}.get(self.fault)
+
+
+def _take(own: np.ndarray, received: np.ndarray, parameters: np.ndarray, out: np.ndarray) -> None:
+    out[:] = received
+
+
+def _stay(
+    at: np.ndarray, gradient: np.ndarray, updates: int, parameters: np.ndarray, out: np.ndarray
+) -> None:
+    out[:] = at
+
+
+def _move(
+    at: np.ndarray, gradient: np.ndarray, updates: int, parameters: np.ndarray, out: np.ndarray
+) -> None:
+    out[:] = at + updates
+
 
 _COUNT = itertools.count()
 
@@ -266,9 +287,10 @@ _COUNT = itertools.count()
         ("changes", "mix(own, received) changes its arguments"),
         ("memory", "mix(own, received) gives another model for the same arguments"),
         ("nan", "step(at, gradient, updates) of models of shape (1,) gives"),
+        ("form", "models of the compiled form differ from those of mix and step by up to"),
     ],
 )
-def test_algorithms_that_are_no_functions_of_their_arguments(fault: str, said: str) -> None:
+def test_bad_algorithms(fault: str, said: str) -> None:
     registry.register(_Drifts)
     assert said in wrong_with(_Drifts(commits=5, fault=fault))
     check_part(_Drifts(commits=5))

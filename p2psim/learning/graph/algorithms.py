@@ -43,6 +43,7 @@ from p2psim.learning.steps import LearningAlgorithm, Local, Smoothness, Start, Z
 
 if TYPE_CHECKING:
     from p2psim.learning.graph.admm import AdmmRule
+    from p2psim.learning.graph.gossip import ForKernel
     from p2psim.learning.graph.models import ModelReplay
     from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 
@@ -255,15 +256,23 @@ class GossipAlgorithm(GraphAlgorithm):
 
     def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""
-        from p2psim.learning.graph.gossip import GossipReplay
+        from p2psim.learning.graph.gossip import CompiledGossipReplay, GossipReplay
 
-        return GossipReplay(self, task)
+        form = self.for_kernel()
+        return GossipReplay(self, task) if form is None else CompiledGossipReplay(self.kind, form, task)
 
     def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_gossip
 
         return reference_gossip(self, task, events, noise)
+
+    def for_kernel(self) -> ForKernel | None:
+        """What a compiled kernel knows it by: see `p2psim.learning.graph.gossip.compiled_form`.
+
+        None, as here, where its methods run in Python. They stay the reference, which ``verify`` compares it with.
+        """
+        return None
 
     @abstractmethod
     def mix(self, own: np.ndarray, received: np.ndarray) -> np.ndarray:

@@ -1,20 +1,157 @@
-"""Replays events with an algorithm of one's own: its methods for each update, gradients from the compiled kernel."""
+"""Replays events with an algorithm of one's own: its methods in Python, or a compiled form of them in a kernel.
+
+Gradients come from compiled code either way. The kernel takes an algorithm as `GossipAlgorithm.for_kernel` gives it:
+two functions that are called by their address, with their parameters. It is compiled once for all algorithms. State:
+
+- ``models`` (:class:`p2psim.learning.graph.models.Models`): the agents' models, and their gradients;
+- ``heard`` (n, p) and ``heard_seq`` (n,): the model that each agent heard last, and the delivery that brought it;
+- messages on their way (:mod:`p2psim.learning.in_flight`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from p2psim.core.compiled import called_by_address, njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
-from p2psim.learning.graph.models import COMMITS, SENT, LearningReplay
+from p2psim.learning.graph.averaging import UNHEARD
+from p2psim.learning.graph.models import COMMITS, NOISE_ROW, SENT, LearningReplay
 from p2psim.learning.graph.problem import GraphTask
+from p2psim.learning.in_flight import DONE, InFlight, post, take
 from p2psim.learning.owner_kernel import UNKNOWN, note_violation, release_gradient, snapped
+
+#: Mix, step and parameters.
+ForKernel = tuple[Any, Any, np.ndarray]
+
+_MIX = "void(float64[::1], float64[::1], float64[::1], float64[::1])"
+_STEP = "void(float64[::1], float64[::1], int64, float64[::1], float64[::1])"
+
+
+def compiled_form(
+    mix: Callable[..., None], step: Callable[..., None], parameters: Sequence[float] = ()
+) -> ForKernel:
+    """What `GossipAlgorithm.for_kernel` returns of an algorithm that brings a compiled form.
+
+    Parameters
+    ----------
+    mix, step : callable
+        What the methods of these names do, as plain functions of a module: ``mix(own, received, parameters, out)`` and
+        ``step(at, gradient, updates, parameters, out)``. They write the model that the methods return to ``out``, shape
+        (p,), whose contents say nothing before, and to nothing else. Numba compiles them without Python objects, with
+        the signatures ``void(float64[::1], float64[::1], float64[::1], float64[::1])`` and ``void(float64[::1],
+        float64[::1], int64, float64[::1], float64[::1])``; they must not raise.
+    parameters : sequence of float
+        Numbers that they depend on, such as the length of a step. What they take from global variables is fixed when
+        they are compiled.
+    """
+    mix_called, step_called = called_by_address((mix, _MIX), (step, _STEP))
+    return mix_called, step_called, np.array(parameters, dtype=np.float64)
+
+
+@njit()
+def replay(  # type: ignore[no-untyped-def]
+    events,
+    start,
+    models,
+    heard,
+    heard_seq,
+    mail,
+    counters,
+    form,
+    ridge,
+    records,
+    grid,
+    batch,
+    violations,
+    noise,
+):
+    """Replay events from ``start``; returns (status, next event). ``form`` is a `ForKernel`."""
+    mix, step, parameters = form
+    theta, gradients = models.theta, models.gradients
+    p = theta.shape[1]
+    new, gradient = np.empty(p), np.empty(p)
+    for at in range(start, events.size):
+        event = events[at]
+        kind, i = event.kind, event.agent
+        if kind == SEND and event.version >= 0:
+            row = post(event.seq, 0, mail)
+            if row < 0:
+                return row, at
+            mail.payloads[row] = theta[i]
+            counters[SENT] += 1
+        elif kind in (DELIVER, DROP):
+            row, _ = take(event.cause, mail)
+            if kind == DELIVER and row >= 0:
+                heard[i] = mail.payloads[row]
+                heard_seq[i] = event.seq
+        elif kind == COMMIT:
+            if heard_seq[i] != event.cause:
+                return UNHEARD, at
+            mix(theta[i], heard[i], parameters, new)
+            theta[i] = new
+            if event.release >= 0:
+                models.known[i] = UNKNOWN
+                longest = release_gradient(records, batch, i, event.release, models)
+                if longest > 0.0:
+                    note_violation(i, counters[COMMITS], longest / records.bound, violations)
+                for a in range(p):
+                    released = snapped(gradients[i, a] + noise[counters[NOISE_ROW], a], grid)
+                    gradient[a] = released + 2.0 * ridge[i] * theta[i, a]
+                counters[NOISE_ROW] += 1
+                step(theta[i], gradient, event.release, parameters, new)
+                theta[i] = new
+            counters[COMMITS] += 1
+    return DONE, events.size
+
+
+class CompiledGossipReplay(LearningReplay):
+    """One replica of a `GossipAlgorithm` with a compiled form, fed with chunks of events of the exchange ``gossip``.
+
+    Parameters
+    ----------
+    kind : str
+        The algorithm's, named in errors.
+    form : ForKernel
+    task : GraphTask
+    """
+
+    def __init__(self, kind: str, form: ForKernel, task: GraphTask):
+        super().__init__(task, track=False)
+        self._kind, self._form = kind, form
+        self._heard, self._heard_seq = np.empty_like(self.theta), np.full(len(self.theta), -1, np.int64)
+        self.mail = InFlight.of(self.theta.shape[1])
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """See `ModelReplay.feed`.
+
+        Raises
+        ------
+        SimulationError
+            If an update follows no delivery.
+        """
+        self.counters[NOISE_ROW], at = 0, 0
+        while at < events.size:
+            status, at = replay(
+                events, at, self._models, self._heard, self._heard_seq, self.mail, self.counters, self._form,
+                self._problem.ridge, self._records, self._grid, self._batch, self.violations, noise,
+            )  # fmt: skip
+            if status == UNHEARD:
+                raise unheard(self._kind)
+            if status != DONE:
+                self.mail = self.mail.with_room(status)
+
+
+def unheard(kind: str) -> SimulationError:
+    """What is raised where an update follows no delivery."""
+    return SimulationError(f"{kind} updates where a model is heard: give gossip")
 
 
 class GossipReplay(LearningReplay):
-    """One replica of a `GossipAlgorithm`, fed with chunks of events of the exchange ``gossip``.
+    """One replica of a `GossipAlgorithm` by its methods in Python, fed with chunks of events of exchange ``gossip``.
 
     Parameters
     ----------
@@ -50,9 +187,7 @@ class GossipReplay(LearningReplay):
             elif kind == COMMIT:
                 heard, received = self._heard.pop(agent, (-1, self.theta[agent]))
                 if heard != cause:
-                    raise SimulationError(
-                        f"{self._algorithm.kind} updates where a model is heard: give gossip"
-                    )
+                    raise unheard(self._algorithm.kind)
                 self._update(agent, received, release, noise[row : row + 1])
                 row += release >= 0
                 self.counters[COMMITS] += 1

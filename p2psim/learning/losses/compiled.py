@@ -8,7 +8,6 @@ once for all such functions, and its machine code is kept: a function's address 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from p2psim.core.compiled import first_class, njit
+from p2psim.core.compiled import SCALAR, called_by_address, njit
 
 SQUARED, HINGE, LOGISTIC = 0, 1, 2
 
@@ -116,8 +115,5 @@ def compiled_form(value: Scalar, slope: Scalar, parameters: Sequence[float] = ()
         Numbers that they depend on, such as Huber's δ. What they take from global variables is fixed when they are
         compiled.
     """
-    import numba
-
-    # Numba calls the feature experimental; how kernels call it is fixed by a test.
-    warnings.filterwarnings("ignore", category=numba.NumbaExperimentalFeatureWarning)
-    return first_class(slope), first_class(value), np.array(parameters, dtype=np.float64)
+    slope_called, value_called = called_by_address((slope, SCALAR), (value, SCALAR))
+    return slope_called, value_called, np.array(parameters, dtype=np.float64)

@@ -6,6 +6,18 @@ import numpy as np
 from pydantic import Field
 
 import p2psim
+from p2psim.learning.graph.gossip import ForKernel, compiled_form
+
+
+def _mix(own: np.ndarray, received: np.ndarray, parameters: np.ndarray, out: np.ndarray) -> None:
+    out[:] = (own + received) / 2
+
+
+def _step(
+    at: np.ndarray, gradient: np.ndarray, updates: int, parameters: np.ndarray, out: np.ndarray
+) -> None:
+    learning_rate, decay = parameters
+    out[:] = at - learning_rate / (1 + decay * updates) * gradient
 
 
 @p2psim.register
@@ -21,3 +33,6 @@ class GossipSgd(p2psim.GossipAlgorithm):
 
     def step(self, at: np.ndarray, gradient: np.ndarray, updates: int) -> np.ndarray:
         return at - self.learning_rate / (1 + self.decay * updates) * gradient
+
+    def for_kernel(self) -> ForKernel:
+        return compiled_form(_mix, _step, (self.learning_rate, self.decay))
