@@ -29,7 +29,10 @@ _PUBLIC = {
     "learning.graph.metrics": "GraphMetric",
     "learning.metrics": "StarMetric",
     "learning.losses": "Hinge Logistic Loss Squared",
+    "learning.models": "Linear MLP Model Softmax",
     "learning.section": "LearningSection Regularizer",
+    "learning.sgd.algorithms": "DecentralisedSgd FedAsync FedAvg FedBuff GossipLearning",
+    "learning.sgd.step_sizes": "CosineStep InverseStep",
     "learning.star.algorithms": "AsyncStar SynchronousAveraging SynchronousDescent",
     "network.availability": "AllOf Always Availability Bernoulli Diurnal Join LearnerOutage Leave Outage Remove "
     "Renewal Scripted",

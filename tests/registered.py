@@ -47,6 +47,7 @@ KEYS: dict[tuple[str, str], dict[str, Any]] = {
     ("availability", "pareto"): {"up": 3.0, "down": 2.0},
     ("algorithm", "gossip-sgd"): {"commits": 9, "learning_rate": 0.1},
     ("loss", "huber"): {"delta": 0.7},
+    ("model", "mlp"): {"layers": [5, 4], "activation": "tanh"},
     ("source", "csv"): {"path": "people.csv", "y": "age"},
     ("source", "parquet"): {"path": "people.parquet", "y": "age"},
     ("source", "arrays"): {"records": Arrays.rows(np.eye(12), np.arange(12.0)).records},

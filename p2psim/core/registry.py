@@ -29,6 +29,7 @@ KINDS: Mapping[str, str] = {
     "availability": "network.availability",
     "channel": "network.channel.effects",
     "algorithm": "learning.algorithm",
+    "model": "learning.model",
     "loss": "learning.loss",
     "source": "data.source",
     "feature": "data.features",

@@ -150,17 +150,23 @@ def mean_gradient(records, rows, first, last, divisor, theta, out):  # type: ign
 
 
 @njit()
-def batch_gradient(records, theta, batch, agent, release, out):  # type: ignore[no-untyped-def]
-    """Sum of the gradients of a release's batch, each clipped, over the public divisor.
+def draw_batch(batch, agent, query, held):  # type: ignore[no-untyped-def]
+    """Write the places of a batch's records among those that an agent holds to the batch's rows; returns how many.
 
     ``batch`` is `p2psim.learning.batches.Sampling.for_kernel`.
     """
-    code, rates, sizes, divisors, key, rows, taken = batch
-    first, held = records.offsets[agent], records.offsets[agent + 1] - records.offsets[agent]
+    code, rates, sizes, _, key, rows, taken = batch
     if code == POISSON:
-        count = draw_poisson(key, agent, release, held, rates[agent], rows)
-    else:
-        count = draw_fixed(key, agent, release, held, sizes[agent], rows, taken)
+        return draw_poisson(key, agent, query, held, rates[agent], rows)
+    return draw_fixed(key, agent, query, held, sizes[agent], rows, taken)
+
+
+@njit()
+def batch_gradient(records, theta, batch, agent, release, out):  # type: ignore[no-untyped-def]
+    """Sum of the gradients of a release's batch, each clipped, over the public divisor; see `draw_batch`."""
+    divisors, rows = batch[3], batch[5]
+    first, held = records.offsets[agent], records.offsets[agent + 1] - records.offsets[agent]
+    count = draw_batch(batch, agent, release, held)
     for k in range(count):
         rows[k] += first
     mean_gradient(records, rows, 0, count, divisors[agent], theta, out)

@@ -21,7 +21,9 @@ from p2psim.learning.graph.algorithms import (
     ModelPropagation,
     PushSum,
 )
-from p2psim.learning.losses import AnyLoss
+from p2psim.learning.losses import AnyLoss, Loss
+from p2psim.learning.models import AnyModel, Linear, Model
+from p2psim.learning.sgd.algorithms import DecentralisedSgd, FedAsync, FedAvg, FedBuff, GossipLearning
 from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
 from p2psim.learning.steps import LearningAlgorithm
 
@@ -115,6 +117,11 @@ register_all(
         GossipAdmm,
         Averaging,
         PushSum,
+        DecentralisedSgd,
+        GossipLearning,
+        FedAvg,
+        FedAsync,
+        FedBuff,
     ]
 )
 
@@ -151,8 +158,29 @@ class LearningSection(Options):
     """What is computed."""
 
     algorithm: Algorithm = Field(description="the update rule")
-    loss: AnyLoss = Field(description="the loss of one record")
+    model: AnyModel = Field(Linear(), description="what is trained: a function of parameters and a record")
+    loss: AnyLoss | None = Field(
+        None, description="the loss of one record; of linear models, which need it, and of no others"
+    )
     regularizer: Regularizer = Field(description="l2·‖θ‖²")
     baselines: Annotated[list[Baseline], AS_LIST] = Field(
         [], description="models to compare with, on a graph"
     )
+
+    @property
+    def score_loss(self) -> Loss:
+        """The loss of a linear model's score.
+
+        Raises
+        ------
+        AttributeError
+            If there is none: algorithms of linear models alone have one, by the rules of scenarios.
+        """
+        if self.loss is None:
+            raise AttributeError("the scenario has no learning.loss")
+        return self.loss
+
+    @property
+    def trained_model(self) -> Model:
+        """The model, with the loss of its score where it is linear."""
+        return self.model.with_loss(self.loss)

@@ -21,6 +21,7 @@ from p2psim.core.text_tables import matrix_of
 
 if TYPE_CHECKING:
     from p2psim.learning.graph.problem import GraphProblem
+    from p2psim.network.exchanges import Exchange
 
 
 class LearningAlgorithm(Options):
@@ -36,6 +37,8 @@ class LearningAlgorithm(Options):
         Of a central learner, the exchanges that it takes; empty for agents on a graph.
     by_edge : bool
         Whether links wake, and both their ends act.
+    trains_any_model : bool
+        Whether it trains any model; else linear ones alone.
     rejoins : bool
         Whether an agent that comes back may take another model than the one that it had.
     touches_data : bool
@@ -48,6 +51,8 @@ class LearningAlgorithm(Options):
         When an agent updates its model.
     has_anchor : bool
         Whether agents on a graph that go on without their data can do so towards their last model that touched it.
+    objective : {"fitness", "personalised", "shared"}
+        What is minimised: the fitness of a star, models of their own for agents on a graph, or one model for all.
     vectors : int
         p-vectors in a message.
     """
@@ -63,9 +68,15 @@ class LearningAlgorithm(Options):
     has_anchor: ClassVar[bool] = True
     star_exchanges: ClassVar[tuple[str, ...]] = ()
     by_edge: ClassVar[bool] = False
+    trains_any_model: ClassVar[bool] = False
     rejoins: ClassVar[bool] = False
     forecast: ClassVar[str] = ""
     audited_as: ClassVar[str] = ""
+    objective: ClassVar[Literal["fitness", "personalised", "shared"]] = "personalised"
+
+    def updates_under(self, exchange: Exchange) -> Literal["wake", "hear"]:
+        """When an agent updates its model, where that depends on the exchange."""
+        return self.updates
 
 
 Smoothness = Annotated[

@@ -44,24 +44,28 @@ class ReleaseCounter:
     Attributes
     ----------
     made : ndarray of int64, shape (N,)
-        Releases of each agent.
+        Releases of each agent, as events number them.
     commits : int
+    queries : int
+        Gradients in a release, each of which is charged as one.
     """
 
     made: np.ndarray
     commits: int
+    queries: int = 1
 
     @classmethod
-    def empty(cls, agents: int) -> ReleaseCounter:
+    def empty(cls, agents: int, queries: int = 1) -> ReleaseCounter:
         """Before the first event."""
-        return cls(np.zeros(agents, np.int64), 0)
+        return cls(np.zeros(agents, np.int64), 0, queries)
 
     def read(self, events: np.ndarray) -> tuple[Releases, ReleaseCounter]:
-        """Releases of a further chunk, in the order of its events, and where the count then stands."""
+        """Releases of a further chunk, query by query, in the order of its events, and where the count then stands."""
         made = self.made.copy()
         columns = np.empty((4, events.size), np.int64)
         found, commits = find_releases(events, made, self.commits, *columns)
-        return Releases(*columns[:, :found].copy()), ReleaseCounter(made, int(commits))
+        releases = Releases(*columns[:, :found].copy()).repeated(self.queries)
+        return releases, ReleaseCounter(made, int(commits), self.queries)
 
 
 def joined(parts: Sequence[Releases]) -> Releases:

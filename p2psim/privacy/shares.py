@@ -32,6 +32,16 @@ class Releases:
     steps: np.ndarray
     places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
+    def repeated(self, queries: int) -> Releases:
+        """The queries of releases, each numbered release·queries and on."""
+        if queries == 1:
+            return self
+        agents, numbers, steps, places = (
+            np.repeat(column, queries) for column in (self.agents, self.numbers, self.steps, self.places)
+        )
+        numbers = numbers * queries + np.tile(np.arange(queries), self.agents.size)
+        return Releases(agents, numbers, steps, places)
+
 
 @dataclass(frozen=True)
 class RunForecast:

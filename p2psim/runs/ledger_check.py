@@ -65,7 +65,7 @@ def faults(
         Rows of this replica in ``ledger`` and ``agents``, by agent.
     """
     plan, streams = cell.setup.plan, streams_of(scenario, replica)
-    releases, _ = ReleaseCounter.empty(plan.budget.size).read(events)
+    releases, _ = ReleaseCounter.empty(plan.budget.size, cell.setup.queries).read(events)
     lost = LostReleases(cell.setup.network)
     lost.read(events)
     totals = plan.totals([releases])
@@ -91,7 +91,7 @@ def faults(
     # Each is held to what the other does not give: costs to the recorded violations, and these to those of a replay.
     drawn_up = ledger(
         plan,
-        lost.releases,
+        lost.releases * cell.setup.queries,
         lost.deliveries,
         releases,
         totals,

@@ -191,7 +191,7 @@ def _needs(scenario: Scenario) -> list[Need]:
         numbers = {where: agents, "data.source.points": rows / agents, "data.source.dimension": dimension}
         what = f"{rows:,.0f} records of {dimension:,} features"
         needs.append(Need(_NUMBER * rows * dimension, what, numbers))
-        if algorithm.star_exchanges:
+        if algorithm.objective == "fitness":
             what = f"the products of {dimension:,} features of {agents:,} owners"
             needs.append(Need(_NUMBER * agents * dimension**2, what, sizes))
         else:

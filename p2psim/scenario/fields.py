@@ -247,12 +247,18 @@ def _names_a_stranger(error: ValidationError) -> bool:
 
 def with_metrics(scenario: ScenarioFields) -> RecordSection:
     """What is recorded, also where the file does not say it: of models on a graph other metrics than of a star."""
-    record = scenario.record
-    if "metrics" in record.model_fields_set or scenario.learning.algorithm.star_exchanges:
+    record, algorithm = scenario.record, scenario.learning.algorithm
+    if "metrics" in record.model_fields_set or algorithm.objective == "fitness":
         return record
     tested = scenario.data.test_fraction is not None or getattr(scenario.data.source, "test_points", 0) > 0
-    test = ["test_accuracy" if scenario.learning.loss.needs_classes else "test_rmse"] if tested else []
-    return record.model_copy(update={"metrics": ["objective_gap", *test]})
+    test = (
+        ["test_accuracy" if scenario.learning.trained_model.labels != "numbers" else "test_rmse"]
+        if tested
+        else []
+    )
+    has_minimum = algorithm.objective == "personalised" or scenario.learning.trained_model.is_convex
+    gap = "objective_gap" if has_minimum else "objective"
+    return record.model_copy(update={"metrics": [gap, *test]})
 
 
 def is_whole(part: object) -> bool:

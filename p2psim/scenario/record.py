@@ -44,6 +44,10 @@ class RecordSection(Options):
     -------
     by: group
         also the mean over each group of agents
+    by: degree
+        also the mean over the agents of each number of neighbours
+    by: cluster
+        also the mean over each cluster of the graph, by greedy modularity (Clauset, Newman, Moore 2004)
     """
 
     metrics: list[str] = Field(
@@ -54,7 +58,9 @@ class RecordSection(Options):
     per_agent: list[str] = Field(
         [], description="metrics to record for each agent as well, where they are of each"
     )
-    by: Literal["group"] | None = Field(None, description="also give the mean over each group of agents")
+    by: Literal["group", "degree", "cluster"] | None = Field(
+        None, description="also give means over agents of the same kind"
+    )
     every: Annotated[
         Annotated[Count, Tag("number")] | Annotated[EveryTime, Tag("mapping")], NUMBER_OR_MAPPING
     ] = Field(1, description="steps between records, or {time: simulated time between records}")

@@ -4,7 +4,6 @@ Each rule is a function from a scenario (of one cell) to faults with a key. Rule
 is read; what depends on the data itself, such as sizes, is checked where the data is prepared.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +23,7 @@ from p2psim.learning.metrics import METRICS
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
+from p2psim.scenario import learning_rules
 from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING
@@ -41,11 +41,15 @@ def check_consistency(scenario: ScenarioFields) -> list[Fault]:
     """
     rules = RULES
     with suppress(AttributeError):
-        rules = (STAR_RULES if scenario.learning.algorithm.star_exchanges else GRAPH_RULES) + rules
-    return list(dict.fromkeys(fault for rule in rules for fault in _faults_of(rule, scenario)))
+        rules = rules_of(scenario.learning.algorithm) + rules
+    faults = list(_faults_of(learning_rules.model, scenario))
+    # Without the loss that it needs, rules that read it are skipped.
+    lenient = bool(faults)
+    faults += (fault for rule in rules for fault in _faults_of(rule, scenario, lenient))
+    return list(dict.fromkeys(faults))
 
 
-def _faults_of(rule: Rule, scenario: ScenarioFields) -> Iterator[Fault]:
+def _faults_of(rule: Rule, scenario: ScenarioFields, lenient: bool = False) -> Iterator[Fault]:
     """Faults that a rule yields, or that a part of the user's own raises."""
     try:
         yield from rule(scenario)
@@ -53,7 +57,7 @@ def _faults_of(rule: Rule, scenario: ScenarioFields) -> Iterator[Fault]:
         yield from error.faults
     except AttributeError:
         # A rule that asked for a part that is not well formed.
-        if is_whole(scenario):
+        if not lenient and is_whole(scenario):
             raise
 
 
@@ -67,38 +71,20 @@ def _star(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(f"{algorithm.kind} needs {' or '.join(known)}, got {exchange.kind}", "network.exchange")
 
 
-def _star_learning(scenario: ScenarioFields) -> Iterator[Fault]:
-    """One model of all owners, with a regulariser of its own."""
-    learning, kind, key = scenario.learning, scenario.learning.algorithm.kind, "learning.regularizer.l2"
-    if isinstance(learning.regularizer.l2, str):
-        message = f"{learning.regularizer.l2} is for agents on a graph; {kind} needs a positive number"
-        yield Fault(message, key)
-    elif learning.regularizer.l2 == 0:
-        what = "divides by 2·l2" if kind == "async-star" else "has one optimum for a positive l2"
-        yield Fault(f"{kind} {what}, which must be a positive number, got 0", key)
-    if learning.baselines:
-        yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
-
-
 def _star_owners(scenario: ScenarioFields) -> Iterator[Fault]:
     """Owners of a star have no models, and no groups are told apart."""
     for key in ("per_agent", "by"):
         if getattr(scenario.record, key):
             yield Fault("is for agents on a graph", f"record.{key}")
+
+
+def _silent_owners(scenario: ScenarioFields) -> Iterator[Fault]:
+    """An owner tells the learner nothing without its data."""
     if scenario.privacy.when_spent != "silent":
         message = (
             "an owner of a star has nothing to tell the learner without its data; silent is what it can do"
         )
         yield Fault(message, "privacy.when_spent")
-
-
-def _reweighting(scenario: ScenarioFields) -> Iterator[Fault]:
-    """Only the learner counts answers."""
-    algorithm = scenario.learning.algorithm
-    reweighting = getattr(algorithm, "reweight", ""), getattr(algorithm, "reweight_at", "")
-    if reweighting == ("estimated", "owner"):
-        message = "estimated counts are the learner's; an owner does not know them"
-        yield Fault(message, "learning.algorithm.reweight_at")
 
 
 def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -128,34 +114,13 @@ def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault("push-sum needs no answers: it takes push", f"{key}.mode")
 
 
-def _graph_learning(scenario: ScenarioFields) -> Iterator[Fault]:
-    """What agents who learn their own models can minimise, release and record."""
-    learning, privacy = scenario.learning, scenario.privacy
-    if not math.isfinite(learning.loss.curvature):
-        message = f"{learning.algorithm.kind} needs a smooth loss, such as squared or logistic"
-        yield Fault(message, "learning.loss")
-    inner = getattr(learning.algorithm, "inner", 1)
-    if inner > 1 and privacy.mechanism.is_private and privacy.epsilon != math.inf:
-        message = f"must be 1 with noise: each of {inner} inner steps takes the gradient anew, and one draw hides one"
-        yield Fault(message, "learning.algorithm.inner")
-    kind = privacy.allocation.kind
-    if privacy.mechanism.is_private and privacy.allocation.for_stars:
-        message = f"{kind} is for a star, whose horizon it divides by; give another allocation, such as cap"
-        yield Fault(message, "privacy.allocation")
-    if scenario.record.by == "group" and scenario.data.groups is None:
+def _kinds(scenario: ScenarioFields) -> Iterator[Fault]:
+    """Means over agents of a kind need kinds."""
+    by = scenario.record.by
+    if by == "group" and scenario.data.groups is None:
         yield Fault("group needs groups of agents: give data.groups", "record.by")
-
-
-def _alone(scenario: ScenarioFields) -> Iterator[Fault]:
-    """Whoever minimises its own loss alone needs a regulariser: it may have fewer records than features."""
-    learning = scenario.learning
-    if learning.regularizer.l2 != 0:
-        return
-    parts = {"learning.algorithm.start": getattr(learning.algorithm, "start", None)}
-    parts |= {f"learning.baselines.{i}": baseline for i, baseline in enumerate(learning.baselines)}
-    for key, part in parts.items():
-        if part is not None and part.kind in ("local", "private"):
-            yield Fault(f"{part.kind} needs a positive learning.regularizer.l2, got 0", key)
+    if by in ("degree", "cluster") and scenario.network.exchange.needs_learner:
+        yield Fault(f"{by} is for agents on a graph", "record.by")
 
 
 def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -292,8 +257,13 @@ def _metrics(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def meanings_of(scenario: ScenarioFields) -> dict[str, str]:
     """What can be recorded with the scenario's algorithm, and what it means."""
-    of_algorithm = (METRICS,) if scenario.learning.algorithm.star_exchanges else (GRAPH_METRICS, GRAPH_FACTS)
-    return meanings(*of_algorithm, NETWORK_METRICS, SPENDING)
+    algorithm = scenario.learning.algorithm
+    if algorithm.objective == "fitness":
+        return meanings(METRICS, NETWORK_METRICS, SPENDING)
+    fitting = {
+        name: metric for name, metric in GRAPH_METRICS.items() if algorithm.objective in metric.objectives
+    }
+    return meanings(fitting, {} if algorithm.star_exchanges else GRAPH_FACTS, NETWORK_METRICS, SPENDING)
 
 
 def all_meanings() -> dict[str, str]:
@@ -343,23 +313,19 @@ def _named_once(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault("names no accountant; basic is one", "privacy.accountant")
 
 
-def _labels(scenario: ScenarioFields) -> Iterator[Fault]:
-    """Losses of classes take labels ±1 as they are; others depend on the scale of x."""
-    classes = scenario.learning.loss.needs_classes
-    scale = scenario.data.scale
-    if classes and scale.y is not None:
-        yield Fault(
-            f"the {scenario.learning.loss.kind} loss takes labels ±1, which are not scaled", "data.scale.y"
-        )
-    if not classes and scale.x is not None and scale.x.at == "each-record":
-        message = "each-record is for classification only: it changes what a label that is a number means"
-        yield Fault(message, "data.scale.x.at")
+def rules_of(algorithm: Any) -> tuple[Rule, ...]:
+    """Rules for an algorithm: by whether there is a learner, and by what is minimised."""
+    of_network = (_star, _silent_owners) if algorithm.star_exchanges else (_graph,)
+    of_objective: dict[str, tuple[Rule, ...]] = {
+        "fitness": (learning_rules.fitness, _star_owners, learning_rules.reweighting),
+        "personalised": (learning_rules.personalised, _kinds, learning_rules.alone),
+        "shared": (learning_rules.shared, _kinds),
+    }
+    return of_network + of_objective[algorithm.objective]
 
 
-#: Rules for algorithms of a central learner, for those of agents on a graph, and for all.
-STAR_RULES: tuple[Rule, ...] = (_star, _star_learning, _star_owners, _reweighting)
-GRAPH_RULES: tuple[Rule, ...] = (_graph, _graph_learning, _alone)
+#: Rules for all algorithms.
 RULES: tuple[Rule, ...] = (
     *(_rejoin, _clock, _silence, _array_engine, *PRIVACY_RULES, _agents, _metrics, _sequential),
-    *(_network_metrics, _named_once, _labels),
+    *(_network_metrics, _named_once, learning_rules.labels),
 )

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Snapshot
 from p2psim.learning.graph.optimum import minimum
-from p2psim.learning.graph.problem import GraphProblem
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared, drift
@@ -32,7 +32,7 @@ class Recomputed:
 
     Attributes
     ----------
-    problem : GraphProblem
+    problem : GraphProblem or SharedProblem
     theta : dict
         All models after so many commits, shape (n, p) each, where something was recorded.
     steps, sent : tuple of int, one each record
@@ -43,15 +43,18 @@ class Recomputed:
         Models of the baselines, by name.
     facts : dict
         Of the graph.
+    lowest : callable, optional
+        Gives the minimum of the objective; Q_L* when left out.
     """
 
-    problem: GraphProblem
+    problem: Any
     theta: dict[int, np.ndarray]
     steps: tuple[int, ...]
     sent: tuple[int, ...]
     groups: Sequence[str] | None
     baselines: dict[str, np.ndarray]
     facts: dict[str, float]
+    lowest: Callable[[], float] | None = None
 
     def values(self, entry: Series) -> np.ndarray:
         """What the numbers of a series should be."""
@@ -86,7 +89,7 @@ class Recomputed:
         if key not in self._known:
             here = self.theta[step] if main else self.baselines[model]
             problem = self.problem
-            objective, lowest = partial(problem.objective, here), partial(minimum, problem)
+            objective, lowest = partial(problem.objective, here), self.lowest or partial(minimum, problem)
             snapshot = Snapshot(problem, here, objective, lowest, sent)
             self._known[key] = GRAPH_METRICS[name].measure(snapshot)
         return self._known[key]
@@ -181,7 +184,7 @@ def verify_replica(
     marks = marks_of_run(scenario.record.every, events, _end_of(setup, series))
     exact = [
         *compare_network(setup.network, events, marks, counted),
-        *compare_spending(setup.plan, events, marks, spent),
+        *compare_spending(setup.plan, setup.queries, events, marks, spent),
     ]
     recorded = RecordedReplica(streams, events, noise, marks, learned, models)
     compared = list(cell.verify(recorded))

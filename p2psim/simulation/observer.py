@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Snapshot
 from p2psim.learning.graph.models import ModelReplay
 from p2psim.learning.graph.optimum import minimum
-from p2psim.learning.graph.problem import GraphProblem
+from p2psim.learning.sgd.replay import TrainingReplay
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms.replay import Replay, ReplayResult
 from p2psim.simulation.outcome import Series
@@ -23,34 +24,37 @@ class RecordedGraphReplay(Replay):
 
     Parameters
     ----------
-    replay : ModelReplay
+    replay : ModelReplay or TrainingReplay
     record : RecordSection
-    problem : GraphProblem
+    problem : GraphProblem or SharedProblem
     groups : sequence of str or None
-        The agents' groups.
+        What kind of agent each is, where means over those of a kind are recorded.
     baselines : dict of ndarray, shape (n, p) each
         Models to compare with, by name.
     facts : callable
         Gives the facts of the graph.
+    lowest : callable, optional
+        Gives the minimum of the objective; Q_L* when left out.
     """
 
     def __init__(
         self,
-        replay: ModelReplay,
+        replay: ModelReplay | TrainingReplay,
         record: RecordSection,
-        problem: GraphProblem,
+        problem: Any,
         groups: Sequence[str] | None,
         baselines: dict[str, np.ndarray],
         facts: Callable[[], dict[str, float]],
+        lowest: Callable[[], float] | None = None,
     ):
         super().__init__(replay)
         self._record, self._problem = record, problem
-        self._minimum = cache(partial(minimum, problem))
+        self._minimum = cache(lowest or partial(minimum, problem))
         self._baselines, self._facts = baselines, facts
         # Others are recorded once, or of the events alone.
         named = dict.fromkeys([*record.metrics, *record.per_agent])
         self._metrics = [GRAPH_METRICS[name] for name in named if name in GRAPH_METRICS]
-        self._groups = np.array(groups) if record.by == "group" and groups is not None else None
+        self._groups = None if groups is None else np.array(groups)
         self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
         self._models: list[np.ndarray] = []
         self._observed: tuple[int, float] | None = None

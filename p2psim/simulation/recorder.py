@@ -277,12 +277,12 @@ def _first(releases: Releases, count: int) -> Releases:
 
 
 def compare_spending(
-    plan: Plan, events: np.ndarray, marks: Marks, series: Sequence[Series]
+    plan: Plan, queries: int, events: np.ndarray, marks: Marks, series: Sequence[Series]
 ) -> Iterator[Compared]:
     """Set recorded spending beside what accountants say of all releases until each record."""
     if not series:
         return
-    releases, _ = ReleaseCounter.empty(plan.budget.size).read(events)
+    releases, _ = ReleaseCounter.empty(plan.budget.size, queries).read(events)
     totals = plan.totals([releases])
     for one in series:
         counts = np.searchsorted(releases.places, marks.places)

@@ -61,11 +61,11 @@ class EventCache:
         self._key, self._chunks = (), []
         network, plan = setup.network, setup.plan
         events = simulate_events(
-            network, streams, commits=setup.commits, time=setup.time, limits=plan.limits, engine=engine
+            network, streams, commits=setup.commits, time=setup.time, limits=setup.limits, engine=engine
         )
         noise_key = streams.key("noise")
         checker = setup.checker() if check else None
-        counter, kept = ReleaseCounter.empty(network.links.agents), 0
+        counter, kept = ReleaseCounter.empty(network.links.agents, setup.queries), 0
         for stretch in events:
             if checker is not None:
                 checker.check(stretch)

@@ -70,7 +70,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     events: list[np.ndarray] = []
     noises = [np.empty((0, setup.dimension))]
     released: list[Releases] = []
-    losses = LostReleases(setup.network, setup.plan.limits)
+    losses = LostReleases(setup.network, setup.limits)
     counter, last = ReleaseCounter.empty(setup.network.links.agents), 0.0
     for chunk in cache.read(setup, streams, engine, check_events):
         noise = setup.plan.noise(chunk.unit, chunk.releases, totals)
@@ -93,7 +93,8 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     spending.feed(joined([]), marks)
     result, releases = replay.finish(marks), joined(released)
     caveats = cell.caveats(replay.violations)
-    lost, accountants = (losses.releases, losses.deliveries), scenario.privacy.accountant
+    lost = losses.releases * setup.queries, losses.deliveries
+    accountants = scenario.privacy.accountant
     return Outcome(
         ended=cache.ended,
         series=result.series + watch.finish() + spending.finish(),
@@ -185,7 +186,7 @@ def early_end_warning(setup: ReplaySetup) -> list[str]:
 
     Every agent that is never away makes releases as its clock ticks: the k-th after a time Gamma(k).
     """
-    network, limits = setup.network, setup.plan.limits
+    network, limits = setup.network, setup.limits
     if limits is None or network.goes_on:
         return []
     if setup.commits is not None:
@@ -201,7 +202,7 @@ def early_end_warning(setup: ReplaySetup) -> list[str]:
 
 def early_end_notice(setup: ReplaySetup, made: np.ndarray, commits: int, time: float) -> list[str]:
     """Warning for a run that has ended since nobody can act any more, if budgets are a reason."""
-    limits = setup.plan.limits
+    limits = setup.limits
     if limits is None or setup.network.goes_on or not (made >= limits).any():
         return []
     if setup.commits is not None:

@@ -34,7 +34,7 @@ from p2psim.network.graph import from_edges
 from p2psim.network.metrics import NetworkMetric
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
-from p2psim.testing import network_parts, parts
+from p2psim.testing import models, network_parts, parts
 
 #: Classes whose methods are to be written.
 BASES = (StarMetric, GraphMetric, NetworkMetric, Figure)
@@ -118,6 +118,7 @@ CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "channel": network_parts.check_channel,
     "availability": network_parts.check_availability,
     "algorithm": check_algorithm,
+    "model": models.check_model,
     "loss": parts.check_loss,
     "feature": parts.check_feature,
     "partition": parts.check_partition,

@@ -236,7 +236,7 @@ def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
     empirical = sensitivity is not None and sensitivity.kind == "empirical"
     other = agents is not None and agents != len(parties)
     batches = star_algorithm(scenario).batch.kind != "whole"
-    _check_loss(scenario.learning.loss)
+    _check_loss(scenario.learning.score_loss)
     for place, holds, message in (
         ("network.topology.agents", other, f"is {agents}, and there are statistics of {len(parties)}"),
         ("privacy.sensitivity", empirical, "empirical needs the records; take declared or bounds"),

@@ -320,7 +320,7 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting
     MeaningError
         If there is no forecast of such a scenario.
     """
-    algorithm, loss = scenario.learning.algorithm, scenario.learning.loss
+    algorithm, loss = scenario.learning.algorithm, scenario.learning.score_loss
     if not algorithm.star_exchanges:
         raise MeaningError("learning.algorithm", f"forecasts of a learner are not of {algorithm.kind}")
     if not np.isfinite(loss.curvature):

@@ -53,12 +53,15 @@ class GraphMetric(Metric):
         Whether it needs records held out for tests.
     of_models : bool
         Whether it is a function of models, which baselines have too; otherwise of what was sent.
+    objectives : frozenset of str
+        `LearningAlgorithm.objective` of the algorithms that it can be recorded of.
     """
 
     each: ClassVar[bool] = False
     needs_objective: ClassVar[bool] = False
     needs_tests: ClassVar[bool] = False
     of_models: ClassVar[bool] = True
+    objectives: ClassVar[frozenset[str]] = frozenset(["personalised"])
 
     @staticmethod
     @abstractmethod
@@ -107,17 +110,27 @@ def _worst_decile(values: np.ndarray, lowest: bool) -> float:
     return float((known[:count] if lowest else known[-count:]).mean())
 
 
+#: Algorithms of agents on a graph with models of their own, and those that train one model.
+_BOTH = frozenset(["personalised", "shared"])
+_SHARED = frozenset(["shared"])
+
 register_all(
     [
         GraphMetric.of(
-            "objective", lambda snapshot: snapshot.objective(), "Q_L", label="objective", needs_objective=True
+            "objective",
+            lambda snapshot: snapshot.objective(),
+            "Q_L; where one model is trained, f at the mean of the agents' models",
+            label="objective",
+            needs_objective=True,
+            objectives=_BOTH,
         ),
         GraphMetric.of(
             "objective_gap",
             _objective_gap,
-            "Q_L − Q_L*",
+            "Q_L − Q_L*; where one model is trained, f − f* at the mean of the agents' models",
             label="objective gap (units of the objective)",
             needs_objective=True,
+            objectives=_BOTH,
         ),
         GraphMetric.of(
             "mean_objective_gap",
@@ -127,13 +140,49 @@ register_all(
             needs_objective=True,
         ),
         GraphMetric.of(
+            "mean_objective",
+            lambda snapshot: snapshot.problem.mean_objective(snapshot.theta),
+            "mean over the agents of f at their models",
+            label="mean objective of the agents",
+            objectives=_SHARED,
+        ),
+        GraphMetric.of(
             "test_accuracy",
             lambda snapshot: snapshot.problem.test_accuracy(snapshot.theta),
-            "share of right classes on held-out records; one that is not told counts as half right",
+            "share of right classes on held-out records, of an agent's own or, where one model is trained, of all; one "
+            "that is not told counts as half right",
             label="test accuracy (fraction)",
             rises=True,
             each=True,
             needs_tests=True,
+            objectives=_BOTH,
+        ),
+        GraphMetric.of(
+            "local_accuracy",
+            lambda snapshot: snapshot.problem.local_accuracy(snapshot.theta),
+            "share of right classes on the agent's own held-out records, of its model or the learner's",
+            label="test accuracy on own records (fraction)",
+            rises=True,
+            each=True,
+            needs_tests=True,
+            objectives=_SHARED,
+        ),
+        GraphMetric.of(
+            "mean_model_accuracy",
+            lambda snapshot: float(snapshot.problem.test_accuracy(snapshot.theta.mean(axis=0)[None])[0]),
+            "share of right classes on held-out records, of the mean of the agents' models",
+            label="test accuracy of the mean model (fraction)",
+            rises=True,
+            needs_tests=True,
+            objectives=_SHARED,
+        ),
+        GraphMetric.of(
+            "mean_model_rmse",
+            lambda snapshot: float(snapshot.problem.test_rmse(snapshot.theta.mean(axis=0)[None])[0]),
+            "root mean squared error on held-out records, of the mean of the agents' models",
+            label="test RMSE of the mean model (units of the label)",
+            needs_tests=True,
+            objectives=_SHARED,
         ),
         GraphMetric.of(
             "test_rmse",
@@ -142,6 +191,7 @@ register_all(
             label="test RMSE (units of the label)",
             each=True,
             needs_tests=True,
+            objectives=_BOTH,
         ),
         GraphMetric.of(
             "worst_decile_accuracy",
@@ -150,18 +200,21 @@ register_all(
             label="test accuracy of the worst tenth of agents (fraction)",
             rises=True,
             needs_tests=True,
+            objectives=_BOTH,
         ),
         GraphMetric.of(
             "worst_decile_rmse",
             lambda snapshot: _worst_decile(snapshot.problem.test_rmse(snapshot.theta), False),
             "mean error of the tenth of agents with the highest",
             needs_tests=True,
+            objectives=_BOTH,
         ),
         GraphMetric.of(
             "consensus_distance",
             _consensus_distance,
             "mean of ‖θ_i − θ̄‖²",
             label="consensus distance (squared units of θ)",
+            objectives=_BOTH,
         ),
         GraphMetric.of(
             "vectors_sent",
@@ -170,6 +223,7 @@ register_all(
             label="p-vectors sent (number)",
             rises=True,
             of_models=False,
+            objectives=_BOTH,
         ),
         GraphFact.of(
             "lambda2",

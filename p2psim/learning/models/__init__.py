@@ -1,7 +1,16 @@
 """Models that learning trains: functions of a flat vector of parameters and a record; see `Model`."""
 
+from typing import Annotated
+
+from p2psim.core.options import BY_NAME
+from p2psim.core.registry import AnyOf, register_all
 from p2psim.learning.models.layered import MLP, Softmax
 from p2psim.learning.models.linear import Linear
 from p2psim.learning.models.protocol import Model
 
-__all__ = ["MLP", "Linear", "Model", "Softmax"]
+register_all([Linear, Softmax, MLP])
+
+#: Any model that is registered.
+AnyModel = Annotated[Model, AnyOf("model"), BY_NAME]
+
+__all__ = ["MLP", "AnyModel", "Linear", "Model", "Softmax"]

@@ -36,6 +36,11 @@ class Layered(Model):
         return False
 
     @property
+    def is_convex(self) -> bool:
+        """Without hidden layers."""
+        return not self.hidden
+
+    @property
     def labels(self) -> Labels:
         """Classes."""
         return "classes"

@@ -47,7 +47,12 @@ class Linear(Model):
     @property
     def labels(self) -> Labels:
         """Which labels its loss takes."""
-        return "signs" if self.loss.needs_classes else "numbers"
+        return "signs" if self._loss is not None and self._loss.needs_classes else "numbers"
+
+    @property
+    def is_convex(self) -> bool:
+        """Where its loss is smooth."""
+        return bool(np.isfinite(self.loss.curvature))
 
     def size(self, features: int, classes: int) -> int:
         """One parameter per feature."""

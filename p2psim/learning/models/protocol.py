@@ -34,7 +34,7 @@ class Model(Options):
     kind : str
         Its name.
     uses_loss : bool
-        Whether it is a score whose loss ``learning.loss`` names; others have a loss of their own.
+        Whether it is a score θᵀx whose loss ``learning.loss`` names: the linear model alone.
 
     Notes
     -----
@@ -46,6 +46,11 @@ class Model(Options):
 
     part_kind: ClassVar[str] = "model"
     uses_loss: ClassVar[bool] = False
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether its loss is smooth and convex in θ, so that where the slope vanishes is the minimum."""
+        return False
 
     @property
     def labels(self) -> Labels:
@@ -142,7 +147,8 @@ class Model(Options):
                 if order:
                     norms = np.linalg.norm(gradients, order, axis=1)
                     longest[i] = norms.max()
-                    gradients *= np.where(norms > clip, clip / np.maximum(norms, clip), 1.0)[:, None]
+                    if np.isfinite(clip):
+                        gradients *= (clip / np.maximum(norms, clip))[:, None]
                 sums[i] = gradients.sum(axis=0)
         return sums, longest
 

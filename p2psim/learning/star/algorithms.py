@@ -57,6 +57,7 @@ class AsyncStar(LearningAlgorithm):
     adapter: ClassVar[str] = "star"
     star_exchanges: ClassVar[tuple[str, ...]] = ("request", "poll")
     forecast: ClassVar[str] = "forecast"
+    objective: ClassVar[Literal["fitness", "personalised", "shared"]] = "fitness"
     audited_as: ClassVar[str] = "star"
     rejoins: ClassVar[bool] = True
     horizon: Count = Field(description="T, the number of answers to apply")
@@ -139,6 +140,7 @@ class RoundsAlgorithm(LearningAlgorithm):
     adapter: ClassVar[str] = "rounds"
     star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
     forecast: ClassVar[str] = "forecast"
+    objective: ClassVar[Literal["fitness", "personalised", "shared"]] = "fitness"
     audited_as: ClassVar[str] = "star"
 
     @abstractmethod

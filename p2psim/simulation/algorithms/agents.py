@@ -6,7 +6,7 @@ that an owner answers a round, and that its answer is used.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -49,6 +49,34 @@ def held_out(prepared: Prepared, intercept: bool) -> dict[str, np.ndarray]:
         "test_y": prepared.test_y,
         "test_offsets": prepared.test_offsets,
     }
+
+
+def kinds_of(by: str | None, groups: Sequence[str] | None, links: Graph) -> tuple[str, ...] | None:
+    """What kind of agent each is, for means over those of a kind; None where none are recorded.
+
+    Parameters
+    ----------
+    by : {"group", "degree", "cluster"}, optional
+        `p2psim.scenario.record.RecordSection.by`.
+    groups : sequence of str, optional
+        The agents' groups.
+    links : Graph
+    """
+    if by is None or by == "group":
+        return None if by is None or groups is None else tuple(groups)
+    if by == "degree":
+        return tuple(f"degree {degree}" for degree in np.diff(links.indptr).tolist())
+    import networkx as nx
+
+    rows = np.repeat(np.arange(links.agents), np.diff(links.indptr))
+    graph: nx.Graph[int] = nx.empty_graph(links.agents)
+    graph.add_edges_from(zip(rows.tolist(), links.indices.tolist(), strict=True))
+    kinds = [""] * links.agents
+    clusters = sorted(map(sorted, nx.community.greedy_modularity_communities(graph)))
+    for number, cluster in enumerate(clusters, 1):
+        for agent in cluster:
+            kinds[agent] = f"cluster {number}"
+    return tuple(kinds)
 
 
 def members_of(arrays: Mapping[str, np.ndarray]) -> Members:

@@ -25,6 +25,7 @@ from p2psim.simulation.algorithms.agents import (
     graph_centralities,
     graph_facts,
     held_out,
+    kinds_of,
     names_of,
     with_intercept,
 )
@@ -76,13 +77,13 @@ class GraphCell(PreparedCell):
     @staticmethod
     def identify(scenario: Scenario) -> dict[str, Any]:
         """See `PreparedCell.identify`."""
-        loss = scenario.learning.loss
+        loss = scenario.learning.score_loss
         return {"intercept": loss.intercept, "classes": loss.needs_classes}
 
     @staticmethod
     def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
         """Records, held-out records, public bounds, and what neighbours are found by."""
-        loss = scenario.learning.loss
+        loss = scenario.learning.score_loss
         refuse_labels(loss, prepared)
         tables = {
             "X": with_intercept(prepared.X, loss.intercept),
@@ -93,13 +94,17 @@ class GraphCell(PreparedCell):
             "data_dependent": np.array(bool(prepared.data_dependent)),
             **names_of(prepared),
         }
-        if prepared.targets is not None:
-            tables["targets"] = prepared.targets
+        return tables | GraphCell.neighbour_arrays(prepared), ()
+
+    @staticmethod
+    def neighbour_arrays(prepared: Prepared) -> dict[str, np.ndarray]:
+        """Arrays of a case that topologies find neighbours by."""
+        tables = {} if prepared.targets is None else {"targets": prepared.targets}
         if prepared.profiles is not None:
             rows = prepared.profiles
             tables |= {f"profiles_{name}": getattr(rows, name) for name in ("data", "indices", "indptr")}
             tables["profiles_shape"] = np.array(rows.shape)
-        return tables, ()
+        return tables
 
     @staticmethod
     def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
@@ -158,7 +163,7 @@ class GraphCell(PreparedCell):
             replay,
             record,
             problem,
-            self.case.groups,
+            self._kinds,
             self._baselines,
             lambda: graph_facts(self.links, record.metrics),
         )
@@ -167,6 +172,10 @@ class GraphCell(PreparedCell):
         return GraphTask(
             self.problem, self.rule, self.first.models, self.first.anchor, self.sampling(streams)
         )
+
+    @property
+    def _kinds(self) -> tuple[str, ...] | None:
+        return kinds_of(self.scenario.record.by, self.case.groups, self.links)
 
     @property
     def _baselines(self) -> dict[str, np.ndarray]:
@@ -185,7 +194,7 @@ class GraphCell(PreparedCell):
         wanted = set(steps)
         theta = {step: after for step, after in enumerate(path) if step in wanted}
         facts = graph_facts(self.links, record.metrics) if GRAPH_FACTS.keys() & record.metrics else {}
-        again = Recomputed(problem, theta, steps, sent, self.case.groups, self._baselines, facts)
+        again = Recomputed(problem, theta, steps, sent, self._kinds, self._baselines, facts)
         yield from compare(again, series, models)
 
     @property

@@ -50,23 +50,24 @@ def problem_of(
 ) -> tuple[GraphProblem, bool]:
     """The problem, and whether its step sizes follow from public bounds."""
     learning = scenario.learning
+    loss = learning.score_loss
     tables = {name: np.asarray(arrays[name]) for name in _TABLES}
     X, offsets = tables["X"], tables["offsets"]
     records = np.diff(offsets)
     l2 = learning.regularizer.l2
     ridge = 1.0 / np.maximum(records, 1) if l2 == "inverse-size" else np.full(records.size, float(l2))
-    features = X.shape[1] - learning.loss.intercept
+    features = X.shape[1] - loss.intercept
     bound = x_bound(arrays["bounds"], features, 1)
     if getattr(algorithm_of(scenario), "smoothness", "public") == "data":
         bound = None
     if bound is not None:
         # ‖x‖₂ ≤ ‖x‖₁, and ‖x‖₂ ≤ √p·max|x_j|; an intercept adds one to its square.
         square = np.fmin(bound**2, features * arrays["bounds"][1] ** 2)
-        curvature = np.full(records.size, learning.loss.curvature * (square + learning.loss.intercept))
+        curvature = np.full(records.size, loss.curvature * (square + loss.intercept))
     else:
-        curvature = learning.loss.curvature * _peaks(X, offsets)
+        curvature = loss.curvature * _peaks(X, offsets)
     problem = GraphProblem(
-        loss=learning.loss,
+        loss=loss,
         mu=algorithm_of(scenario).mu,
         ridge=ridge,
         confidence=confidences(records),

@@ -100,7 +100,7 @@ def check_baselines(scenario: Scenario, case: PreparedData) -> None:
         key = f"learning.baselines.{i}"
         if not scenario.privacy.mechanism.is_private:
             raise MeaningError(key, "local-dp needs a privacy mechanism and a budget")
-        if not np.isfinite(_public_bounds(scenario.learning.loss, case)).all():
+        if not np.isfinite(_public_bounds(scenario.learning.score_loss, case)).all():
             raise MeaningError(key, "local-dp needs public bounds: give data.scale")
 
 

@@ -99,13 +99,13 @@ class LearnerCell(PreparedCell):
     @staticmethod
     def identify(scenario: Scenario) -> dict[str, Any]:
         """See `PreparedCell.identify`."""
-        loss, theta_max = scenario.learning.loss, star_algorithm(scenario).theta_max
+        loss, theta_max = scenario.learning.score_loss, star_algorithm(scenario).theta_max
         return {"loss": loss.model_dump(), "l2": l2_of(scenario), "theta_max": theta_max}
 
     @staticmethod
     def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
         """Arrays of `StarProblem` and its minimum, records held out if there are some, and warnings."""
-        loss, theta_max = scenario.learning.loss, star_algorithm(scenario).theta_max
+        loss, theta_max = scenario.learning.score_loss, star_algorithm(scenario).theta_max
         refuse_labels(loss, prepared)
         problem = star_problem(prepared.X, prepared.y, prepared.offsets, loss, l2_of(scenario), theta_max)
         arrays = {name: np.asarray(getattr(problem, name)) for name in (*_ARRAYS, "minimum")}
@@ -124,7 +124,7 @@ class LearnerCell(PreparedCell):
         """See `PreparedCell.cell`."""
         algorithm, arrays = star_algorithm(scenario), case.arrays
         problem = StarProblem(
-            loss=scenario.learning.loss,
+            loss=scenario.learning.score_loss,
             l2=l2_of(scenario),
             theta_max=algorithm.theta_max,
             minimum=float(arrays["minimum"]),

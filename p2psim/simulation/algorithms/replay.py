@@ -18,6 +18,7 @@ from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import GradientRule, batch_of
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.losses import Loss
+from p2psim.learning.sgd.problem import SharedProblem
 from p2psim.learning.star.problem import StarProblem
 from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
@@ -25,7 +26,7 @@ from p2psim.network.verify import EventChecker
 from p2psim.privacy.plan import Limit, Plan
 from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import Violations
-from p2psim.privacy.shares import budgets_of
+from p2psim.privacy.shares import UNLIMITED, budgets_of
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.agents import members_of
 from p2psim.simulation.outcome import Series
@@ -47,6 +48,8 @@ class ReplaySetup:
         p, the length of a release.
     key : str
         Tells apart setups whose events or unit noise differ, in the same replica.
+    queries : int
+        Gradients in a release. The plan, the noise and the ledger count these; events count releases.
     """
 
     network: Network
@@ -55,17 +58,32 @@ class ReplaySetup:
     time: float | None
     dimension: int
     key: str
+    queries: int = 1
+
+    @property
+    def limits(self) -> np.ndarray | None:
+        """The most releases that each agent may make, shape (n,); None where nobody is limited."""
+        limits = self.plan.limits
+        if limits is None or self.queries == 1:
+            return limits
+        return np.where(limits == UNLIMITED, UNLIMITED, limits // self.queries)
 
     def checker(self) -> EventChecker:
         """Checks the invariants of the events, chunk by chunk."""
         network, exchange = self.network, self.network.exchange
         end = np.inf if self.time is None else self.time
         rules = network.goes_on, exchange.by_edge, network.channel.resending, end, exchange.polled
-        return EventChecker(network.links, self.plan.limits, *rules, network.ordering)
+        return EventChecker(network.links, self.limits, *rules, network.ordering)
 
 
 def replay_setup(
-    scenario: Scenario, network: Network, plan: Plan, commits: int | None, time: float | None, dimension: int
+    scenario: Scenario,
+    network: Network,
+    plan: Plan,
+    commits: int | None,
+    time: float | None,
+    dimension: int,
+    queries: int = 1,
 ) -> ReplaySetup:
     """Set up the replays of a cell.
 
@@ -74,7 +92,8 @@ def replay_setup(
     MeaningError
         If an agent that does nothing without its data may not even make one release.
     """
-    limits, rates = plan.limits, network.rates
+    setup = ReplaySetup(network, plan, commits, time, dimension, "", queries)
+    limits, rates = setup.limits, network.rates
     if limits is not None and not network.goes_on and not limits.all():
         agent = int(np.argmin(limits))
         raise AgentError(
@@ -98,8 +117,9 @@ def replay_setup(
         dimension,
         # What unit noise is drawn, and by which rule; only its scale may differ within one setup.
         scenario.privacy.mechanism.model_dump_json(),
+        *([] if queries == 1 else [queries]),
     ]
-    return ReplaySetup(network, plan, commits, time, dimension, json.dumps(parts))
+    return replace(setup, key=json.dumps(parts))
 
 
 def order_of(norm: str) -> int:
@@ -143,14 +163,14 @@ def record_bound(
 
 
 def claim_of(
-    scenario: Scenario, problem: StarProblem | GraphProblem, public: Callable[[int], float]
+    scenario: Scenario, problem: StarProblem | GraphProblem | SharedProblem, public: Callable[[int], float]
 ) -> tuple[float, GradientRule]:
     """Ξ, in the mechanism's norm, and how an agent computes its gradient.
 
     Parameters
     ----------
     scenario : Scenario
-    problem : StarProblem or GraphProblem
+    problem : StarProblem, GraphProblem or SharedProblem
     public : callable
         Bound on the norm, of order 1 or 2, of any record's gradient, from what is public.
 
@@ -226,7 +246,7 @@ def network_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Grap
         section.availability,
         (section.clock or Clock()).rates(members.labels, members.groups),
         goes_on=goes_on(scenario),
-        updates=algorithm.updates,
+        updates=algorithm.updates_under(section.exchange),
         members=members,
         vectors=algorithm.vectors,
     )

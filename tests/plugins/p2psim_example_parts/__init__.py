@@ -3,6 +3,7 @@
 from p2psim_example_parts import (
     arff,
     caveman,
+    factorisation,
     fourier,
     gdp,
     geometric,
@@ -20,6 +21,7 @@ from p2psim_example_parts import (
 __all__ = [
     "arff",
     "caveman",
+    "factorisation",
     "fourier",
     "gdp",
     "geometric",

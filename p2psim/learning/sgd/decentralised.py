@@ -1,0 +1,268 @@
+"""The planner of decentralised SGD: agents on a graph mix their models with those of neighbours, and step down.
+
+With W the mixing matrix (`p2psim.network.mixing`) and g the mean gradient of an agent's batch, one update is
+
+- gossip, then gradient: y = Σ_j W_ij x_j, x_i ← y − η·g(y);
+- gradient, then gossip: h_j = x_j − η·g(x_j), x_i ← Σ_j W_ij h_j;
+- together (Lian, Zhang, Zhang, Hsieh, Zhang, Liu 2017): x_i ← Σ_j W_ij x_j − η·g(x_i).
+
+A neighbour whose model did not arrive leaves its weight to the agent itself. In rounds the models are those of the
+round; otherwise those that were heard last. Two agents that meet take the mean of their models (Lian, Zhang, Zhang, Liu
+2018, AD-PSGD).
+
+Where computing takes time, the gradient is that of the model as it was when the work began; gossip that comes first is
+done then.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from p2psim.core.compiled import njit
+from p2psim.core.events import COMMIT, DELIVER, DROP, SEND, WAKE
+from p2psim.learning.graph.models import edge_of
+from p2psim.learning.sgd.mail import arrive, is_free, post
+from p2psim.learning.sgd.program import (
+    BEGIN,
+    INPUTS,
+    NEEDS_ROOM,
+    PLANNED,
+    combine,
+    gradient,
+    has_room,
+    hold,
+    let_go,
+    term,
+)
+from p2psim.learning.sgd.training import row_of, step_size
+
+#: Which comes first.
+GOSSIP_FIRST, GRADIENT_FIRST, TOGETHER = 0, 1, 2
+
+#: Places in the vector of counts: rows of noise used, and models sent.
+ROW, SENT = 0, 1
+
+
+class Mixing(NamedTuple):
+    """How models are mixed.
+
+    Attributes
+    ----------
+    order : int
+        `GOSSIP_FIRST`, `GRADIENT_FIRST` or `TOGETHER`.
+    in_pairs : bool
+        Whether an update mixes the model that was heard just now, with weight ½, and not those of all neighbours.
+    in_rounds : bool
+        Whether models of earlier rounds do not count.
+    indptr, indices : ndarray
+        The graph: neighbours of agent i are ``indices[indptr[i]:indptr[i + 1]]``, sorted.
+    weights : ndarray, shape (links,)
+        W_ij.
+    """
+
+    order: int
+    in_pairs: bool
+    in_rounds: bool
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+
+
+class Agents(NamedTuple):
+    """What agents hold: slots, −1 for none.
+
+    Attributes
+    ----------
+    models, velocities : ndarray of int64, shape (n,)
+    read : ndarray of int64, shape (n,)
+        The model with which work has begun.
+    heard, working : ndarray of int64, shape (n, 2)
+        In pairs: the number of the event that brought a model, and its slot; that which came last, and that with which
+        work has begun.
+    neighbours : ndarray of int64, shape (links,)
+        Models heard over each link.
+    sent : ndarray, shape (links,)
+        When these were sent.
+    woke : ndarray, shape (n,)
+        When each woke last.
+    """
+
+    models: np.ndarray
+    velocities: np.ndarray
+    read: np.ndarray
+    heard: np.ndarray
+    working: np.ndarray
+    neighbours: np.ndarray
+    sent: np.ndarray
+    woke: np.ndarray
+
+    @classmethod
+    def first(cls, models: np.ndarray, links: int) -> Agents:
+        """With models in these slots, before anything has happened."""
+        n = models.size
+        nothing, pairs = np.full(n, -1, np.int64), np.full((n, 2), -1, np.int64)
+        return cls(
+            models, nothing, nothing.copy(), pairs, pairs.copy(), np.full(links, -1, np.int64),
+            np.full(links, -np.inf), np.zeros(n),
+        )  # fmt: skip
+
+
+@njit()
+def _mixed(program, mixing, agents, i, own, received):  # type: ignore[no-untyped-def]
+    """Slot, held, of an agent's model ``own`` mixed with what it has heard."""
+    first, left = program.counts[INPUTS], 1.0
+    if mixing.in_pairs:
+        if received >= 0:
+            left = 0.5
+            term(program, received, 0.5)
+    else:
+        for e in range(mixing.indptr[i], mixing.indptr[i + 1]):
+            slot = agents.neighbours[e]
+            if slot >= 0 and (not mixing.in_rounds or agents.sent[e] >= agents.woke[i]):
+                term(program, slot, mixing.weights[e])
+                left -= mixing.weights[e]
+    if program.counts[INPUTS] == first:
+        return hold(program, own)
+    term(program, own, left)
+    return combine(program, first)
+
+
+@njit()
+def _stepped(program, training, agents, i, start, at, release, row):  # type: ignore[no-untyped-def]
+    """Slot, held, of ``start`` less a step along the gradient at ``at``; momentum is the agent's."""
+    g = gradient(program, at, i, release, row_of(training, row, 0))
+    if training.momentum > 0.0:
+        first = program.counts[INPUTS]
+        term(program, g, 1.0)
+        if agents.velocities[i] >= 0:
+            term(program, agents.velocities[i], training.momentum)
+        fresh = combine(program, first)
+        let_go(program, agents.velocities[i])
+        let_go(program, g)
+        agents.velocities[i] = hold(program, fresh)
+        g = fresh
+    first = program.counts[INPUTS]
+    term(program, start, 1.0)
+    term(program, g, -step_size(training.code, training.first, training.second, training.third, release))
+    out = combine(program, first)
+    let_go(program, g)
+    return out
+
+
+@njit(inline="always")
+def _become(program, agents, i, slot):  # type: ignore[no-untyped-def]
+    """Let a model be the agent's."""
+    let_go(program, agents.models[i])
+    agents.models[i] = slot
+
+
+@njit()
+def _update(program, training, mixing, agents, event, row):  # type: ignore[no-untyped-def]
+    """Write an agent's update."""
+    i, release = event.agent, event.release
+    own, read, received = agents.models[i], agents.read[i], -1
+    if agents.heard[i, 0] == event.cause:
+        received = agents.heard[i, 1]
+    elif agents.working[i, 0] == event.cause:
+        received = agents.working[i, 1]
+    at = read if read >= 0 else own
+    if release < 0:
+        _become(program, agents, i, _mixed(program, mixing, agents, i, own, received))
+    elif mixing.order == GRADIENT_FIRST:
+        half = _stepped(program, training, agents, i, own, at, release, row)
+        _become(program, agents, i, _mixed(program, mixing, agents, i, half, received))
+        let_go(program, half)
+    elif mixing.order == GOSSIP_FIRST and read >= 0:
+        _become(program, agents, i, _stepped(program, training, agents, i, own, read, release, row))
+    else:
+        mixed = _mixed(program, mixing, agents, i, own, received)
+        if mixing.order == GOSSIP_FIRST:
+            at = mixed
+        _become(program, agents, i, _stepped(program, training, agents, i, mixed, at, release, row))
+        let_go(program, mixed)
+    let_go(program, agents.read[i])
+    agents.read[i] = -1
+    if agents.working[i, 0] == event.cause:
+        let_go(program, agents.working[i, 1])
+        agents.working[i, 0] = agents.working[i, 1] = -1
+    if mixing.in_rounds:
+        for e in range(mixing.indptr[i], mixing.indptr[i + 1]):
+            let_go(program, agents.neighbours[e])
+            agents.neighbours[e] = -1
+
+
+@njit()
+def _begin(program, mixing, agents, event):  # type: ignore[no-untyped-def]
+    """An agent begins to compute: it reads its model."""
+    i = event.agent
+    if agents.heard[i, 0] == event.cause:
+        let_go(program, agents.working[i, 1])
+        agents.working[i, 0], agents.working[i, 1] = event.seq, hold(program, agents.heard[i, 1])
+    if mixing.order == GOSSIP_FIRST:
+        _become(
+            program, agents, i, _mixed(program, mixing, agents, i, agents.models[i], agents.working[i, 1])
+        )
+    let_go(program, agents.read[i])
+    agents.read[i] = hold(program, agents.models[i])
+
+
+@njit()
+def _hear(program, mixing, agents, event, slot, time):  # type: ignore[no-untyped-def]
+    """An agent hears a model."""
+    i = event.agent
+    if mixing.in_pairs:
+        let_go(program, agents.heard[i, 1])
+        agents.heard[i, 0], agents.heard[i, 1] = event.seq, hold(program, slot)
+        return
+    e = edge_of(mixing.indices, mixing.indptr[i], mixing.indptr[i + 1], event.peer)
+    if time >= agents.sent[e] or agents.neighbours[e] < 0:
+        let_go(program, agents.neighbours[e])
+        agents.neighbours[e], agents.sent[e] = hold(program, slot), time
+
+
+@njit()
+def plan(  # type: ignore[no-untyped-def]
+    events, start, stop, receivers, program, room, training, mixing, agents, counts, mail
+):
+    """Write instructions for events ``start`` to ``stop``; returns a status and the next event.
+
+    ``receivers`` (events,) is how many a send goes to; ``room`` is what one event takes at most: slots, instructions,
+    and inputs.
+    """
+    for k in range(start, stop):
+        event = events[k]
+        kind, i = event.kind, event.agent
+        if not has_room(program, room[0], room[1], room[2]):
+            return NEEDS_ROOM, k
+        if kind == WAKE:
+            agents.woke[i] = event.time
+        elif kind == BEGIN:
+            _begin(program, mixing, agents, event)
+        elif kind == SEND and event.version >= 0:
+            if not is_free(mail, event.seq):
+                return NEEDS_ROOM, k
+            if event.release >= 0 and mixing.order == GRADIENT_FIRST and mixing.in_rounds:
+                at = agents.read[i] if agents.read[i] >= 0 else agents.models[i]
+                own, row = agents.models[i], counts[ROW]
+                _become(
+                    program, agents, i, _stepped(program, training, agents, i, own, at, event.release, row)
+                )
+                let_go(program, agents.read[i])
+                agents.read[i] = -1
+                counts[ROW] += training.private
+            counts[SENT] += 1
+            if receivers[k] > 0:
+                post(mail, event.seq, hold(program, agents.models[i]), receivers[k], event.time)
+        elif kind in (DELIVER, DROP):
+            slot, time, is_last = arrive(mail, event.cause)
+            if slot >= 0:
+                if kind == DELIVER:
+                    _hear(program, mixing, agents, event, slot, time)
+                if is_last:
+                    let_go(program, slot)
+        elif kind == COMMIT:
+            _update(program, training, mixing, agents, event, counts[ROW])
+            counts[ROW] += event.release >= 0 and training.private
+    return PLANNED, stop

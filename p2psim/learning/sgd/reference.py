@@ -1,0 +1,251 @@
+"""Plain replays of the algorithms that train one model: arrays, dictionaries, and one event after the other.
+
+They share nothing with the planners and executors but the plain draws of batches, and are what `verify` compares with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from p2psim.core.events import COMMIT, DELIVER, LEARNER, SEND, WAKE
+from p2psim.learning.reference import drawn, on_grid
+from p2psim.learning.sgd.program import BEGIN
+from p2psim.learning.sgd.step_sizes import StepSize
+
+if TYPE_CHECKING:
+    from p2psim.learning.sgd.problem import TrainingTask
+    from p2psim.network.exchanges import Exchange
+    from p2psim.network.graph import Graph
+
+#: Gradient of (agent, query) at a model, as it is released.
+Gradient = Callable[[int, int, np.ndarray], np.ndarray]
+
+
+def gradients_of(task: TrainingTask, events: np.ndarray, noise: np.ndarray, queries: int) -> Gradient:
+    """The released gradients: mean over the batch of clipped gradients, noise, and the regulariser's.
+
+    Parameters
+    ----------
+    task : TrainingTask
+    events : ndarray of EVENT
+    noise : ndarray, shape (queries of all releases, p)
+        Ordered by agent, release and query; empty where nothing is added.
+    queries : int
+        Gradients in a release.
+    """
+    problem = task.problem
+    released: dict[int, int] = dict.fromkeys(range(problem.agents), 0)
+    for event in events[(events["release"] >= 0) & np.isin(events["kind"], (SEND, COMMIT))]:
+        if event["agent"] >= 0:
+            released[int(event["agent"])] = max(released[int(event["agent"])], int(event["release"]) + 1)
+    first = np.cumsum([0, *(count * queries for count in released.values())])
+
+    def gradient(agent: int, query: int, theta: np.ndarray) -> np.ndarray:
+        held, sampling = int(problem.records[agent]), task.sampling
+        places = range(held) if sampling is None else drawn(sampling, agent, query, held)
+        divisor = max(held, 1) if sampling is None else sampling.divisors[agent]
+        rows = problem.offsets[agent] + np.array(places, np.int64)
+        each = problem.model.gradients(theta, problem.X[rows], problem.y[rows])
+        norms = np.linalg.norm(each, ord=task.order, axis=1)
+        clipped = each * np.minimum(1.0, task.clip / np.maximum(norms, 1e-300))[:, None]
+        mean = clipped.sum(axis=0) / divisor
+        if task.private:
+            mean = mean + noise[first[agent] + query]
+        return np.asarray(on_grid(mean, task.grid) + 2 * problem.l2 * theta)
+
+    return gradient
+
+
+def _eta(step: float | StepSize, t: int) -> float:
+    return step.at(t) if isinstance(step, StepSize) else float(step)
+
+
+def _train(
+    algorithm: Any, gradient: Gradient, agent: int, first_query: int, start: np.ndarray, t: int
+) -> np.ndarray:
+    """A model after the local steps of an update."""
+    x, v = start, np.zeros_like(start)
+    eta, proximal = _eta(algorithm.step, t), getattr(algorithm, "proximal", 0.0)
+    for s in range(algorithm.local_steps):
+        v = algorithm.momentum * v + gradient(agent, first_query + s, x)
+        x = x - eta * (v + proximal * (x - start))
+    return x
+
+
+def reference_federated(
+    algorithm: Any, task: TrainingTask, events: np.ndarray, noise: np.ndarray
+) -> Iterator[np.ndarray]:
+    """The learner's model after every commit, shape (1, p)."""
+    gradient = gradients_of(task, events, noise, algorithm.queries)
+    weights = algorithm.answer_weights(task)
+    model, velocity = task.start.copy(), np.zeros_like(task.start)
+    in_rounds = "round" in algorithm.star_exchanges
+    size = getattr(algorithm, "buffer", 1)
+    past = [model]  # the model before every commit
+    changes: list[np.ndarray] = []
+    answers: dict[int, np.ndarray] = {}
+    sent: dict[int, tuple[np.ndarray, int]] = {}
+    last: tuple[np.ndarray, int] | None = None
+
+    def step(change: np.ndarray) -> np.ndarray:
+        nonlocal velocity
+        velocity = algorithm.server_momentum * velocity + change
+        return model + algorithm.server_step * velocity
+
+    yield model[None].copy()
+    for event in events:
+        kind, agent, version = int(event["kind"]), int(event["agent"]), int(event["version"])
+        if kind == SEND and agent != LEARNER and event["release"] >= 0:
+            start = past[version]
+            first = int(event["release"]) * algorithm.queries
+            trained = _train(algorithm, gradient, agent, first, start, version // size)
+            sent[int(event["seq"])] = trained, version
+        elif kind == DELIVER and agent == LEARNER and int(event["cause"]) in sent:
+            last = sent[int(event["cause"])]
+            if last[1] == len(past) - 1:
+                answers[int(event["peer"])] = last[0]
+        elif kind == COMMIT:
+            if in_rounds and answers:
+                whole = sum(weights[i] for i in answers)
+                model = step(sum(weights[i] / whole * answers[i] for i in sorted(answers)) - model)
+            elif not in_rounds and last is not None:
+                trained, version = last
+                age = (len(past) - 1) // size - version // size
+                share = algorithm.staleness.weight(age)
+                if algorithm.kind == "fedasync":
+                    blend = algorithm.alpha * share
+                    model = (1 - blend) * model + blend * trained
+                else:
+                    changes.append(share * (trained - past[version]))
+                    if len(changes) == size:
+                        model, changes = step(sum(changes) / size), []  # type: ignore[arg-type]
+            answers, last = {}, None
+            past.append(model)
+            yield model[None].copy()
+
+
+def reference_gossip_learning(
+    algorithm: Any, task: TrainingTask, events: np.ndarray, noise: np.ndarray
+) -> Iterator[np.ndarray]:
+    """All models after every commit, shape (n, p)."""
+    gradient = gradients_of(task, events, noise, algorithm.queries)
+    n = task.problem.agents
+    models = [(task.start.copy(), 0)] * n
+    before = list(models)
+    sent: dict[int, tuple[np.ndarray, int]] = {}
+    heard: dict[int, tuple[np.ndarray, int]] = {}
+
+    def update(agent: int, query: int, model: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
+        x, age = model
+        return _train(algorithm, gradient, agent, query, x, age), age + algorithm.local_steps
+
+    def merge(one: tuple[np.ndarray, int], other: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
+        a, b = one[1], other[1]
+        share = a / (a + b) if algorithm.merge_weights == "age" and a + b else 0.5
+        return share * one[0] + (1 - share) * other[0], max(a, b)
+
+    yield np.array([x for x, _ in models])
+    for event in events:
+        kind, i, seq, cause = (int(event[name]) for name in ("kind", "agent", "seq", "cause"))
+        if kind == SEND and event["version"] >= 0:
+            sent[seq] = models[i]
+        elif kind == DELIVER and cause in sent:
+            heard[seq] = sent[cause]
+        elif kind == BEGIN and cause in heard:
+            heard[seq] = heard[cause]
+        elif kind == COMMIT:
+            m, release = heard[cause], int(event["release"])
+            first = release * algorithm.queries
+            if algorithm.merge == "walk":
+                new = m if release < 0 else update(i, first, m)
+            elif algorithm.merge == "merge-update" or release < 0:
+                new = merge(m, before[i])
+                new = new if release < 0 else update(i, first, new)
+            else:
+                new = merge(update(i, first, m), update(i, first + algorithm.local_steps, before[i]))
+            models[i], before[i] = new, m
+            yield np.array([x for x, _ in models])
+
+
+def reference_decentralised(
+    algorithm: Any,
+    task: TrainingTask,
+    links: Graph,
+    exchange: Exchange,
+    events: np.ndarray,
+    noise: np.ndarray,
+) -> Iterator[np.ndarray]:
+    """All models after every commit, shape (n, p)."""
+    from p2psim.network.mixing import mixing_weights
+
+    gradient = gradients_of(task, events, noise, 1)
+    n = task.problem.agents
+    weights, _ = mixing_weights(links, algorithm.mixing)
+    W = {
+        (i, int(links.indices[e])): float(weights[e])
+        for i in range(n)
+        for e in range(links.indptr[i], links.indptr[i + 1])
+    }
+    models = [task.start.copy() for _ in range(n)]
+    velocities = [np.zeros_like(task.start) for _ in range(n)]
+    woke = [0.0] * n
+    sent: dict[int, tuple[np.ndarray, float]] = {}
+    heard: dict[int, np.ndarray] = {}  # in pairs, by the event that brought it
+    neighbours: list[dict[int, tuple[np.ndarray, float]]] = [{} for _ in range(n)]
+    read: dict[int, np.ndarray] = {}
+    order, in_pairs = algorithm.order, not exchange.sends_to_all
+
+    def step(i: int, start: np.ndarray, at: np.ndarray, release: int) -> np.ndarray:
+        velocities[i] = algorithm.momentum * velocities[i] + gradient(i, release, at)
+        return start - _eta(algorithm.step, release) * velocities[i]
+
+    def mix(i: int, own: np.ndarray, cause: int) -> np.ndarray:
+        if in_pairs:
+            return (own + heard[cause]) / 2 if cause in heard else own
+        known = {
+            j: model
+            for j, (model, time) in neighbours[i].items()
+            if not exchange.in_rounds or time >= woke[i]
+        }
+        return own + sum(W[i, j] * (model - own) for j, model in known.items())
+
+    yield np.array(models)
+    for event in events:
+        kind, i, seq, cause, release = (
+            int(event[name]) for name in ("kind", "agent", "seq", "cause", "release")
+        )
+        if kind == WAKE:
+            woke[i] = float(event["time"])
+        elif kind == BEGIN:
+            if cause in heard:
+                heard[seq] = heard[cause]
+            if order == "gossip-then-gradient":
+                models[i] = mix(i, models[i], seq)
+            read[i] = models[i]
+        elif kind == SEND and event["version"] >= 0:
+            if release >= 0 and order == "gradient-then-gossip" and exchange.in_rounds:
+                models[i] = step(i, models[i], read.pop(i, models[i]), release)
+            sent[seq] = models[i], float(event["time"])
+        elif kind == DELIVER and cause in sent:
+            if in_pairs:
+                heard[seq] = sent[cause][0]
+            elif sent[cause][1] >= neighbours[i].get(int(event["peer"]), (0, -np.inf))[1]:
+                neighbours[i][int(event["peer"])] = sent[cause]
+        elif kind == COMMIT:
+            own, at = models[i], read.pop(i, None)
+            if release < 0:
+                models[i] = mix(i, own, cause)
+            elif order == "gradient-then-gossip":
+                models[i] = mix(i, step(i, own, own if at is None else at, release), cause)
+            elif order == "gossip-then-gradient" and at is not None:
+                models[i] = step(i, own, at, release)
+            else:
+                mixed = mix(i, own, cause)
+                where = mixed if order == "gossip-then-gradient" else own if at is None else at
+                models[i] = step(i, mixed, where, release)
+            if exchange.in_rounds:
+                neighbours[i].clear()
+            yield np.array(models)

@@ -1,0 +1,134 @@
+"""Replays events of algorithms that train one model: a planner writes instructions, an executor carries them out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from p2psim.core.errors import SimulationError
+from p2psim.learning.sgd.execute import executor_of
+from p2psim.learning.sgd.mail import Mail
+from p2psim.learning.sgd.program import FREE, PLANNED, Program
+from p2psim.privacy.releases import Violations
+
+if TYPE_CHECKING:
+    from p2psim.learning.sgd.problem import TrainingTask
+
+#: Slots, instructions and inputs that one event takes at most.
+Room = tuple[int, int, int]
+
+#: Bytes of instructions that are written before they are carried out, about.
+_INSTRUCTIONS = 4096
+
+
+class Planner(ABC):
+    """Turns events into instructions; slot 0 holds the first model.
+
+    Attributes
+    ----------
+    room : tuple of int
+        Slots, instructions and inputs that one event takes at most.
+    """
+
+    room: Room
+
+    @abstractmethod
+    def begin(self, program: Program) -> None:
+        """Hold slot 0 for all whose first model it is."""
+
+    @abstractmethod
+    def plan(
+        self, events: np.ndarray, start: int, stop: int, receivers: np.ndarray, program: Program, mail: Mail
+    ) -> tuple[int, int]:
+        """Write instructions for events ``start`` to ``stop``; returns `PLANNED` or `NEEDS_ROOM`, and the next event.
+
+        ``receivers`` is to how many each event is sent. Noise is read from row 0 of those of these events on.
+        """
+
+    @property
+    @abstractmethod
+    def models(self) -> np.ndarray:
+        """Slots of the models that are measured: the learner's, or one an agent."""
+
+    @property
+    @abstractmethod
+    def sent(self) -> int:
+        """Models sent so far."""
+
+    @abstractmethod
+    def restart_noise(self) -> None:
+        """Read noise from row 0 on again."""
+
+
+class TrainingReplay:
+    """One replica, fed with chunks of events.
+
+    Parameters
+    ----------
+    planner : Planner
+    task : TrainingTask
+    receivers : callable
+        Gives of events to how many each is sent, shape (events,).
+
+    Attributes
+    ----------
+    violations : Violations
+        None: every record's gradient is clipped.
+    """
+
+    def __init__(self, planner: Planner, task: TrainingTask, receivers: Callable[[np.ndarray], np.ndarray]):
+        slots = planner.room[0] + 8
+        self._planner, self._program = planner, Program.empty(slots, _INSTRUCTIONS)
+        self._mail, self._executor, self._receivers = Mail.empty(), executor_of(task, slots), receivers
+        # The first model is in slot 0, the first one that is taken.
+        self._program.counts[FREE] -= 1
+        planner.begin(self._program)
+        self.violations = Violations.none(task.problem.agents)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """Replay events.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+        noise : ndarray, shape (queries of these events, p)
+            In the order of the events.
+        """
+        planner, receivers, start = self._planner, self._receivers(events), 0
+        planner.restart_noise()
+        while start < events.size:
+            before = start
+            status, start = planner.plan(events, start, events.size, receivers, self._program, self._mail)
+            self._executor.run(self._program, noise)
+            if status != PLANNED and start == before:
+                # Without instructions in the way there is still no room for this event.
+                self._mail = self._mail.doubled() if self._is_full(events[start]) else self._mail
+                self._program = self._program.with_room(*planner.room)
+
+    def _is_full(self, event: np.void) -> bool:
+        place = int(event["seq"]) % len(self._mail.places)
+        return bool(self._mail.places[place, 0] >= 0)
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The models now, shape (n, p), or (1, p) of a learner."""
+        return self._executor.pool[self._planner.models]
+
+    @property
+    def objective(self) -> None:
+        """Nothing is kept up to date."""
+
+    @property
+    def vectors_sent(self) -> int:
+        """Models sent so far, however many hear one."""
+        return self._planner.sent
+
+    def check(self) -> None:
+        """Raise a SimulationError if a model is not finite."""
+        finite = np.isfinite(self.theta).all(axis=1)
+        if not finite.all():
+            who = f"the model of agent {int(np.argmin(finite))}" if finite.size > 1 else "the model"
+            raise SimulationError(f"{who} is not finite: take a smaller step")

@@ -1,0 +1,120 @@
+"""Gradient steps of an agent as instructions: local steps, momentum, and the pull to the received model."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from p2psim.core.compiled import njit
+from p2psim.learning.sgd.program import INPUTS, combine, gradient, let_go, term
+from p2psim.learning.sgd.step_sizes import CONSTANT, INVERSE, StepSize
+
+
+class Training(NamedTuple):
+    """How an agent trains, for planners.
+
+    Attributes
+    ----------
+    code : int
+        How step sizes fall.
+    first, second, third : float
+        See `StepSize.numbers`.
+    steps : int
+        Gradient steps of one release, each a query of its own.
+    momentum : float
+        β of v ← β·v + g, x ← x − η·v; 0 for none.
+    proximal : float
+        Weight of ½‖x − x₀‖² (FedProx, Li and others 2020), x₀ the model that was received.
+    private : bool
+        Whether each query has a row of noise.
+    """
+
+    code: int
+    first: float
+    second: float
+    third: float
+    steps: int
+    momentum: float
+    proximal: float
+    private: bool
+
+    @classmethod
+    def of(
+        cls,
+        step: float | StepSize,
+        private: bool,
+        steps: int = 1,
+        momentum: float = 0.0,
+        proximal: float = 0.0,
+    ) -> Training:
+        """From what a scenario says."""
+        code, numbers = (
+            (step.code, step.numbers) if isinstance(step, StepSize) else (CONSTANT, (float(step), 0.0, 0.0))
+        )
+        return cls(code, *numbers, steps, momentum, proximal, private)
+
+
+@njit()
+def step_size(code, first, second, third, t):  # type: ignore[no-untyped-def]
+    """η_t."""
+    if code == CONSTANT:
+        return first
+    if code == INVERSE:
+        return first / (1.0 + second * t)
+    if t >= second:
+        return third
+    return third + 0.5 * (first - third) * (1.0 + math.cos(math.pi * t / second))
+
+
+@njit(inline="always")
+def row_of(training, query_row, step):  # type: ignore[no-untyped-def]
+    """Row of the noise of a step, whose release's noise begins at a row; −1 for none."""
+    return query_row + step if training.private else -1
+
+
+@njit()
+def train(program, training, at, agent, release, row, t):  # type: ignore[no-untyped-def]
+    """Write the local steps of a release from a model on; returns the slot of the result, held. See `room_to_train`.
+
+    Parameters
+    ----------
+    at : int
+        Slot of the model that the agent begins with; the caller holds it.
+    release : int
+        Number of the release; its step s is query release·steps + s.
+    row : int
+        Row of the noise of its first step.
+    t : int
+        For the step size, which is one for all of its steps.
+    """
+    eta = step_size(training.code, training.first, training.second, training.third, t)
+    here, velocity = at, -1
+    for s in range(training.steps):
+        g = gradient(program, here, agent, release * training.steps + s, row_of(training, row, s))
+        if training.momentum > 0.0:
+            first = program.counts[INPUTS]
+            term(program, g, 1.0)
+            if velocity >= 0:
+                term(program, velocity, training.momentum)
+            fresh = combine(program, first)
+            let_go(program, velocity)
+            let_go(program, g)
+            velocity = g = fresh
+        first = program.counts[INPUTS]
+        term(program, here, 1.0 - (eta * training.proximal if s > 0 else 0.0))
+        term(program, g, -eta)
+        if training.proximal > 0.0 and s > 0:
+            term(program, at, eta * training.proximal)
+        there = combine(program, first)
+        if velocity < 0:
+            let_go(program, g)
+        if here != at:
+            let_go(program, here)
+        here = there
+    let_go(program, velocity)
+    return here
+
+
+def room_to_train(training: Training) -> tuple[int, int, int]:
+    """Slots, instructions and inputs that one release takes at most."""
+    return 6, 3 * training.steps, 5 * training.steps

@@ -1,0 +1,152 @@
+"""What a model must do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from p2psim.core.registry import place_of
+from p2psim.learning.losses import Logistic, Squared
+from p2psim.learning.models.protocol import Model
+
+#: Records and their features, and numbers of classes that models of classes are tried with.
+RECORDS, FEATURES, CLASSES = 12, 3, (2, 4)
+
+#: Half a step of a difference quotient.
+STEP = 1e-5
+
+
+def check_model(part: Model) -> Iterator[str]:
+    """Yield what is wrong with a model."""
+    if part.uses_loss:
+        if place_of(part) is not None:
+            yield "uses_loss is for the linear model of p2psim; bring a loss in losses and gradients"
+            return
+        for loss in (Squared(), Logistic()):
+            yield from _tried(part.with_loss(loss), 0)
+        return
+    if "precision" in type(part).model_fields:
+        # Difference quotients say nothing in single precision.
+        part = part.model_copy(update={"precision": "float64"})
+    if part.labels not in ("numbers", "signs", "classes"):
+        yield f"labels is {part.labels!r}; must be 'numbers', 'signs' or 'classes'"
+        return
+    for classes in CLASSES if part.labels == "classes" else (2 if part.labels == "signs" else 0,):
+        wrong = list(_tried(part, classes))
+        yield from wrong
+        if wrong:
+            return
+
+
+def _tried(part: Model, classes: int) -> Iterator[str]:
+    """Yield what is wrong with a number of classes."""
+    p = part.size(FEATURES, classes)
+    if not isinstance(p, int | np.integer) or p < 1:
+        yield f"size({FEATURES}, {classes}) gives {p!r}; must be a whole number of at least 1"
+        return
+    start, again = (part.start(FEATURES, classes, np.random.default_rng(1)) for _ in range(2))
+    wrong = list(_of_array("start", start, (p,)))
+    yield from wrong
+    if wrong:
+        return
+    if not np.array_equal(start, again):
+        yield "start gives other parameters for the same generator: draw from the argument `generator` alone"
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((RECORDS, FEATURES)), _labels(part, classes, random)
+    theta = start + 0.3 * random.standard_normal(p)
+    wrong = list(_shapes(part, theta, X, y, classes))
+    yield from wrong
+    if wrong:
+        return
+    yield from _derivatives(part, theta, X, y, random)
+    yield from _one_by_one(part, theta, X, y)
+    yield from _sums(part, theta, X, y)
+    if place_of(part) is not None and part.for_kernel(FEATURES, classes) is not None:
+        yield "for_kernel must be None: compiled models are those of p2psim"
+
+
+def _labels(part: Model, classes: int, random: np.random.Generator) -> np.ndarray:
+    if part.labels == "classes":
+        return random.integers(0, classes, RECORDS).astype(float)
+    numbers = random.uniform(-2.0, 2.0, RECORDS)
+    return np.where(numbers > 0, 1.0, -1.0) if part.labels == "signs" else numbers
+
+
+def _of_array(name: str, array: object, shape: tuple[int, ...]) -> Iterator[str]:
+    if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+        yield f"{name} gives {getattr(array, 'dtype', type(array).__name__)}, not an array of float64"
+    elif array.shape != shape:
+        yield f"{name} gives an array of shape {array.shape}, not {shape}"
+    elif not np.isfinite(array).all():
+        yield f"{name} gives numbers that are not finite"
+
+
+def _shapes(part: Model, theta: np.ndarray, X: np.ndarray, y: np.ndarray, classes: int) -> Iterator[str]:
+    """Yield what is wrong with the shapes of results, and with what happens to the arguments."""
+    before = theta.copy(), X.copy(), y.copy()
+    outputs = part.outputs(theta, X)
+    yield from _of_array("losses", part.losses(theta, X, y), (RECORDS,))
+    yield from _of_array("gradients", part.gradients(theta, X, y), (RECORDS, theta.size))
+    wrong = list(_of_array("outputs", outputs, (RECORDS, classes if part.labels == "classes" else 1)))
+    yield from wrong
+    if wrong:
+        return
+    predictions = part.predictions(outputs)
+    yield from _of_array("predictions", predictions, (RECORDS,))
+    if part.labels != "numbers":
+        known = np.arange(classes) if part.labels == "classes" else np.array([-1.0, 0.0, 1.0])
+        if not np.isin(predictions, known).all():
+            yield f"predictions gives labels that do not exist: {np.setdiff1d(predictions, known)[0]:g}"
+    if not all(map(np.array_equal, before, (theta, X, y))):
+        yield "it changes its arguments"
+
+
+def _derivatives(
+    part: Model, theta: np.ndarray, X: np.ndarray, y: np.ndarray, random: np.random.Generator
+) -> Iterator[str]:
+    """Yield whether gradients are not those of the losses, along some directions."""
+    gradients = part.gradients(theta, X, y)
+    scale = max(1.0, float(np.abs(gradients).max()))
+    for _ in range(8):
+        way = random.standard_normal(theta.size)
+        way /= np.linalg.norm(way)
+        quotients = part.losses(theta + STEP * way, X, y) - part.losses(theta - STEP * way, X, y)
+        off = np.abs(gradients @ way - quotients / (2 * STEP))
+        # One record may lie at a corner.
+        if np.sort(off)[-2] > 1e-5 * scale:
+            yield "gradients are not the derivative of losses"
+            return
+
+
+def _one_by_one(part: Model, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> Iterator[str]:
+    """Yield whether a record's results depend on other records, or on what was computed before."""
+    some = slice(3, 8)
+    for name, whole, few in (
+        ("losses", part.losses(theta, X, y), part.losses(theta, X[some], y[some])),
+        ("gradients", part.gradients(theta, X, y), part.gradients(theta, X[some], y[some])),
+        ("outputs", part.outputs(theta, X), part.outputs(theta, X[some])),
+    ):
+        if not np.allclose(whole[some], few, rtol=1e-8, atol=1e-10):
+            yield f"{name} of a record depend on the other records, or on earlier calls: clipping needs each alone"
+
+
+def _sums(part: Model, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> Iterator[str]:
+    """Yield whether sums of clipped gradients are not those of the gradients, and bounds do not hold."""
+    thetas = np.stack([theta, theta + 0.1, theta])
+    batches = [np.array([0, 2, 5]), np.arange(RECORDS), np.arange(0)]
+    for order in (0, 1, 2):
+        clip = np.inf
+        if order:
+            clip = float(np.median(np.linalg.norm(part.gradients(theta, X, y), order, axis=1))) or 1.0
+        given = part.clipped_sums(thetas, X, y, batches, clip, order)
+        expected = Model.clipped_sums(part, thetas, X, y, batches, clip, order)
+        if not all(np.allclose(a, b, rtol=1e-7, atol=1e-10) for a, b in zip(given, expected, strict=True)):
+            yield f"clipped_sums of order {order} are not the sums of the clipped gradients"
+            return
+    for order in (1, 2):
+        longest = np.linalg.norm(part.gradients(theta, X, y), order, axis=1)
+        norms = np.linalg.norm(X, order, axis=1)
+        bounds = np.array([part.gradient_bound(order, float(norm)) for norm in norms])
+        if (longest > bounds * (1 + 1e-9)).any():
+            yield f"a gradient's norm of order {order}, {longest.max():g}, is above gradient_bound"
