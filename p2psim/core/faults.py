@@ -176,9 +176,10 @@ def kind_of(schemas: Schemas, schema: Schema) -> str:
 
 
 def synonyms_of(schemas: Schemas, schema: Schema) -> tuple[str, ...]:
-    """Other names of a part's kind."""
+    """Other names of a part's kind; none where a model takes several kinds, so that none of them is its default."""
     kind = schemas.fields(schema).get("kind")
-    return tuple(map(str, schemas.bare(kind)["expected"][1:])) if kind is not None else ()
+    names = schemas.bare(kind)["expected"] if kind is not None else []
+    return tuple(names[1:]) if names and schema["cls"].model_fields["kind"].default == names[0] else ()
 
 
 def _number(noun: str, schema: Schema) -> str:

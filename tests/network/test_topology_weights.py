@@ -135,6 +135,12 @@ def test_the_list_has_both_names(name: str) -> None:
     assert len([entry for entry in catalogue() if entry.name == SYNONYMS[name][0]]) == 1
 
 
+def test_nothing_else_has_other_names() -> None:
+    """A figure takes many kinds, which are no other names of each other."""
+    others = {entry.name for entry in catalogue() if entry.meaning.startswith("the same as ")}
+    assert others == set(SYNONYMS)
+
+
 @pytest.mark.parametrize("name", SYNONYMS)
 def test_what_else_is_wrong_with_a_synonym_is_said_of_its_topology(name: str) -> None:
     from p2psim.network.section import NetworkSection
