@@ -165,12 +165,9 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> PreparedData:
     prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents, names)
     scenario.network.topology.check_owners(prepared.labels)
     with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
+        adapter = adapter_of(scenario)
         arrays, warnings = computed(
-            scenario,
-            prepared.X,
-            prepared.y,
-            lambda: adapter_of(scenario).arrays(scenario, prepared),
-            arrays=True,
+            scenario, prepared.X, prepared.y, lambda: adapter.arrays(scenario, prepared), arrays=True
         )
     known = {key: getattr(prepared, key) for key in _KNOWN_OF_CASE}
     return PreparedData(problem_id, arrays, **known | {"warnings": prepared.warnings + warnings})
@@ -217,12 +214,18 @@ class RunArrays(Mapping[tuple[int, int], Any]):
 
     def __init__(self, path: Path | None):
         self._path = path
-        self._archive: Mapping[str, np.ndarray] = {} if path is None else np.load(path)
-        runs = ((name, name.split("/")) for name in self._archive)
+        # NumPy's own reader would leave the file open until it is collected.
+        self._archive = None if path is None else zipfile.ZipFile(path)
+        names = () if self._archive is None else self._archive.namelist()
+        runs = ((name, name.removesuffix(".npy").split("/")) for name in names)
         self._names = {(int(cell), int(replica)): name for name, (cell, replica) in runs}
 
     def __getitem__(self, run: tuple[int, int]) -> np.ndarray:
-        return self._archive[self._names[run]]
+        name = self._names[run]
+        assert self._archive is not None
+        with self._archive.open(name) as member:
+            array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
+            return array
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self._names)
