@@ -83,10 +83,8 @@ def pairs(limits: GradientLimits, p: int) -> dict[str, Pair]:
     needs_model = saturates or (limits.loss.is_squared_error and limits.x_bound is not None)
     if needs_model and np.isinf(limits.clip):
         half = (np.arange(p) < p // 2).astype(float)
-        return {
-            "one coordinate": _apart(limits, single, np.roll(single, 1)),
-            "dense": _apart(limits, half, 1 - half),
-        }
+        alone = _apart(limits, single, np.roll(single, 1))
+        return {"one coordinate": alone, "dense": _apart(limits, half, 1 - half)}
     return {"one coordinate": _opposite(limits, single), "dense": _opposite(limits, dense)}
 
 

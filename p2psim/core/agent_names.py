@@ -66,10 +66,8 @@ class AgentNames:
                 )
             agent = meant.pop()
             if agent in first:
-                raise MeaningError(
-                    key,
-                    f"{where}agent {self.labels[agent]} is named twice, as {first[agent]!r} and as {name!r}",
-                )
+                again = f"as {first[agent]!r} and as {name!r}"
+                raise MeaningError(key, f"{where}agent {self.labels[agent]} is named twice, {again}")
             first[agent] = name
             indices[name] = agent
         return indices

@@ -233,11 +233,8 @@ def as_wide(
     """
     for line, cells in lines:
         if len(cells) != width:
-            raise MeaningError(
-                key,
-                f"{place}:{line}: must have {width} fields, got {len(cells)}: "
-                f"{shown(delimiter.join(cells), 60)}",
-            )
+            given = shown(delimiter.join(cells), 60)
+            raise MeaningError(key, f"{place}:{line}: must have {width} fields, got {len(cells)}: {given}")
         yield line, cells
 
 

@@ -219,15 +219,11 @@ class Contraction(Allocation):
         """−ln C times the exponent of a loss to the power that adds up."""
         rate = run.contraction if self.rate == "auto" else self.rate
         if rate is None:
-            raise MeaningError(
-                "privacy.allocation.rate",
-                "auto has no theory for this algorithm; give a number between 0 and 1",
-            )
+            message = "auto has no theory for this algorithm; give a number between 0 and 1"
+            raise MeaningError("privacy.allocation.rate", message)
         if not 0 < rate < 1:
-            raise MeaningError(
-                "privacy.allocation.rate",
-                f"auto found C = {rate}, but needs an objective that is strongly convex: give a number between 0 and 1",
-            )
+            what = f"auto found C = {rate}, but needs an objective that is strongly convex"
+            raise MeaningError("privacy.allocation.rate", f"{what}: give a number between 0 and 1")
         # The best exponent where this power of the losses is what adds up.
         exponents = {"third": 1 / 3, "quarter": 1 / 4, "auto": {1: 1 / 3, 2: 1 / 4}[power]}
         return -math.log(rate) * exponents[self.exponent] * power

@@ -202,11 +202,9 @@ class Plan:
         lost = ~(scales <= LARGEST)
         if lost.any():
             agent, number = releases.agents[lost][0], releases.numbers[lost][0]
-            raise AgentError(
-                "privacy.allocation",
-                f"the noise of release {number} of agent {{agent}} overflows; its share of the budget is too small",
-                int(agent),
-            )
+            what = f"the noise of release {number} of agent {{agent}} overflows"
+            message = f"{what}; its share of the budget is too small"
+            raise AgentError("privacy.allocation", message, int(agent))
         return scales
 
     def noise(self, unit: np.ndarray, releases: Releases, totals: Totals | None = None) -> np.ndarray:

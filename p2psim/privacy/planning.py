@@ -245,11 +245,6 @@ def _solved(planned: Plan, alike: np.ndarray, solve: Callable[[int, dict[str, An
         agent = int(first[at])
         # After a start that guarantees nothing there is nothing to keep within the budget.
         before = Charges.of(noise, start[agent]) if start is not None and start[agent] < np.inf else None
-        budget = {
-            "noise": sampled(noise, float(planned.rates[agent])),
-            "epsilon": float(limit.epsilon[agent]),
-            "delta": limit.delta,
-            "before": before,
-        }
-        values[at] = solve(agent, budget)
+        budget = {"noise": sampled(noise, float(planned.rates[agent])), "before": before}
+        values[at] = solve(agent, budget | {"epsilon": float(limit.epsilon[agent]), "delta": limit.delta})
     return values[place.reshape(-1)]

@@ -55,10 +55,8 @@ def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
         who = f"{needing[0]} needs" if needing else f"{privacy.mechanism.kind} noise needs"
         yield Fault(f"{who} a δ: give a number between 0 and 1, below 1 over the records", "privacy.delta")
     if compose and privacy.accountant and compose != privacy.enforcing:
-        message = (
-            f"composes by {compose}, but {privacy.enforcing} enforces the budget: give enforce: {compose}"
-        )
-        yield Fault(message, "privacy.allocation.compose")
+        message = f"composes by {compose}, but {privacy.enforcing} enforces the budget"
+        yield Fault(f"{message}: give enforce: {compose}", "privacy.allocation.compose")
 
 
 def _allocation(scenario: ScenarioFields) -> Iterator[Fault]:

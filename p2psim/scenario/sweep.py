@@ -201,11 +201,8 @@ def read_search(method: str, node: Node) -> tuple[dict[str, list[Node]], list[Fa
     if faults := list(_shape(key, node)):
         return {}, faults
     entries = {"seed": Node(0), "values": Node({})} | node.content
-    count, seed, named = (
-        _whole(plain(entries["count"])),
-        _whole(plain(entries["seed"])),
-        entries["keys"].content,
-    )
+    count, seed = (_whole(plain(entries[name])) for name in ("count", "seed"))
+    named = entries["keys"].content
     ranges = [_whole(plain(entry)) for entry in named.values()]
     drawn = entries["values"].content
     values = {name: list(drawn[name].content[:count]) if drawn else [] for name in named}

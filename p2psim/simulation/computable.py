@@ -91,11 +91,8 @@ def _furthest(scenario: Scenario, X: np.ndarray, y: np.ndarray) -> tuple[float, 
     spread = max(abs(math.log10(least)), abs(math.log10(most)), math.log10(most) - math.log10(least))
     if key and (scenario.data.source.generated or far >= spread):
         size = "large" if value > 1 else "small"
-        return (
-            far,
-            key,
-            f"is {value:g}, which is too {size} to be computed with here; give a number nearer to 1",
-        )
+        message = f"is {value:g}, which is too {size} to be computed with here; give a number nearer to 1"
+        return far, key, message
     return (
         spread,
         "data",

@@ -151,10 +151,8 @@ class NetworkWatch:
         links = network.links
         for metric in self._metrics:
             if metric.most_agents is not None and links.agents > metric.most_agents:
-                raise MeaningError(
-                    f"record.metrics.{record.metrics.index(metric.name)}",
-                    f"is found for up to {metric.most_agents} agents, there are {links.agents}",
-                )
+                message = f"is found for up to {metric.most_agents} agents, there are {links.agents}"
+                raise MeaningError(f"record.metrics.{record.metrics.index(metric.name)}", message)
         self._tally = Tally(links)
         self._rate, self._airtime = paces(network)
         self._rows: list[tuple[int, float, list[float]]] = []

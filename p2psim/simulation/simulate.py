@@ -235,11 +235,8 @@ def _releases_a_tick(setup: ReplaySetup) -> np.ndarray:
 def _message(where: str, setup: ReplaySetup, verb: str = "are expected to end") -> str:
     runs = "the run" if verb == "ended" else "runs"
     who = "owner" if setup.network.links.star else "agent"
-    later = (
-        ""
-        if setup.network.links.star
-        else "; let agents go on without their data (privacy.when_spent: coast or anchored)"
-    )
+    cure = "; let agents go on without their data (privacy.when_spent: coast or anchored)"
+    later = "" if setup.network.links.star else cure
     return (
         f"{runs} {verb} at {where}: by then every {who} that is there has made all releases that its budget allows; "
         f"allow more releases (privacy.allocation), or end sooner (learning.algorithm){later}"

@@ -70,13 +70,9 @@ class LearnerReplay(ABC):
         self._problem, self._grid = problem, rule.grid
         self._mail = InFlight.of(self.vectors * problem.dimension)
         self._commits, self._counts = np.zeros(1, np.int64), np.zeros(problem.owners, np.int64)
+        sums = problem.gram, problem.moment
         self._held = OwnerRecords(
-            Records.of(problem, rule),
-            rule.how,
-            problem.gram,
-            problem.moment,
-            rule.suspects,
-            rule.suspect_offsets,
+            Records.of(problem, rule), rule.how, *sums, rule.suspects, rule.suspect_offsets
         )
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self.violations = Violations.none(problem.owners)

@@ -264,18 +264,6 @@ def star_problem(
         optimum = minimise_squared(np.einsum("i,ipq->pq", shares, gram), shares @ moment, l2, theta_max)
     else:
         optimum = minimise(loss, X, y, l2, theta_max)
-    problem = StarProblem(
-        loss,
-        l2,
-        theta_max,
-        X,
-        y,
-        np.asarray(offsets, dtype=np.int64),
-        x_l1,
-        gram,
-        moment,
-        energy,
-        optimum,
-        np.nan,
-    )
+    offsets = np.asarray(offsets, dtype=np.int64)
+    problem = StarProblem(loss, l2, theta_max, X, y, offsets, x_l1, gram, moment, energy, optimum, np.nan)
     return replace(problem, minimum=float(problem.fitness(optimum)[0]))

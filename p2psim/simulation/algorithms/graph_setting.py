@@ -29,10 +29,8 @@ def algorithm_of(scenario: Scenario) -> Any:
     """
     algorithm = scenario.learning.algorithm
     if not isinstance(algorithm, GraphAlgorithm):
-        raise MeaningError(
-            "learning.algorithm",
-            f"{algorithm.kind} cannot be simulated: its base class must be p2psim.GossipAlgorithm",
-        )
+        message = f"{algorithm.kind} cannot be simulated: its base class must be p2psim.GossipAlgorithm"
+        raise MeaningError("learning.algorithm", message)
     return algorithm
 
 
@@ -113,7 +111,5 @@ def refuse_tests(scenario: Scenario) -> None:
     for key in ("metrics", "per_agent"):
         for i, name in enumerate(getattr(scenario.record, key)):
             if name in GRAPH_METRICS and GRAPH_METRICS[name].needs_tests:
-                raise MeaningError(
-                    f"record.{key}.{i}",
-                    f"{name} needs records held out: test_points of the source, or data.test_fraction",
-                )
+                message = f"{name} needs records held out: test_points of the source, or data.test_fraction"
+                raise MeaningError(f"record.{key}.{i}", message)

@@ -204,10 +204,8 @@ def _rule_of(
     def public(order: int) -> float:
         if not projects and np.isinf(problem.loss.slope_bound):
             kind = scenario.learning.algorithm.kind
-            raise MeaningError(
-                "privacy.sensitivity",
-                f"bounds needs models that stay in Θ, which {kind} does not see to; give clip",
-            )
+            message = f"bounds needs models that stay in Θ, which {kind} does not see to; give clip"
+            raise MeaningError("privacy.sensitivity", message)
         return _public_bound(case, problem, order)
 
     bound, rule = claim_of(scenario, problem, public)

@@ -218,16 +218,10 @@ def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
         budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
     holders = privacy.overlap.holders
     if holders > agents:
-        raise MeaningError(
-            "privacy.overlap.holders", f"must be at most the number of owners, {agents}, got {holders}"
-        )
-    return Limit(
-        budgets_of(privacy.overlap, budget),
-        (privacy.delta or 0.0) / holders,
-        privacy.enforcing,
-        promise=budget,
-        holders=holders,
-    )
+        message = f"must be at most the number of owners, {agents}, got {holders}"
+        raise MeaningError("privacy.overlap.holders", message)
+    epsilon, delta = budgets_of(privacy.overlap, budget), (privacy.delta or 0.0) / holders
+    return Limit(epsilon, delta, privacy.enforcing, promise=budget, holders=holders)
 
 
 def network_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Graph) -> Network:

@@ -56,11 +56,8 @@ class RoundsCell(LearnerCell):
         chances = response.heard * response.used
         if not chances.all():
             owner = int(np.argmin(chances))
-            raise AgentError(
-                "learning.algorithm.reweight",
-                "owner {agent} never answers in time, so that nothing makes up for it",
-                owner,
-            )
+            message = "owner {agent} never answers in time, so that nothing makes up for it"
+            raise AgentError("learning.algorithm.reweight", message, owner)
         return Weighting(1.0 / chances, ones)
 
     @staticmethod

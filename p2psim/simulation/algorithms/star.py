@@ -51,10 +51,8 @@ class StarCell(LearnerCell):
         frequencies, known = long_run_frequencies(network)
         if not known:
             kind = scenario.network.availability.kind
-            raise MeaningError(
-                "learning.algorithm.reweight",
-                f"known frequencies cannot be said under {kind}; take estimated",
-            )
+            message = f"known frequencies cannot be said under {kind}; take estimated"
+            raise MeaningError("learning.algorithm.reweight", message)
         weights = inverse_frequencies(frequencies)
         if algorithm.reweight_at == "owner":
             return Weighting(ones, weights, staleness=algorithm.staleness)
@@ -177,11 +175,9 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
 def _step_warnings(h: np.ndarray, contraction: float) -> Iterator[str]:
     verdict, highest = star.stability(h), float(h.max())
     if verdict != "stable":
-        known = (
-            f"equal owners are stable below {star.stability_threshold(h.size):.3g}"
-            if verdict == "unstable"
-            else "and owners whose h differ are sure to be stable only up to h = 2"
-        )
+        equal = f"equal owners are stable below {star.stability_threshold(h.size):.3g}"
+        differing = "and owners whose h differ are sure to be stable only up to h = 2"
+        known = equal if verdict == "unstable" else differing
         yield f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
     if contraction < 4:
         yield (

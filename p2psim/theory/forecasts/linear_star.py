@@ -141,10 +141,9 @@ def linear_star(
     frequencies: np.ndarray | None = None,
     reweights: np.ndarray | None = None,
     learner_weights: np.ndarray | None = None,
-    start: np.ndarray | None = None,
     together: bool = False,
 ) -> LinearStar:
-    """Maps of a star.
+    """Maps of a star whose learner and owners start at zero, as in F.
 
     Parameters
     ----------
@@ -159,8 +158,6 @@ def linear_star(
         r_i, on the gradient; 1 when left out.
     learner_weights : ndarray, shape (N,), optional
         The part of r_i that the learner applies, and so to the noise as well; all of it when left out.
-    start : ndarray, shape (p,), optional
-        First model of the learner and of all owners; zero, as in F, when left out.
     together : bool
         Keep all coordinates in one mode.
 
@@ -185,7 +182,6 @@ def linear_star(
     decay = 1 - 2 * learner_weight(N, form) * step * statistics.l2
     classes, first = alike_rows(np.column_stack([own.reshape(N, -1), shifts, gamma]))
     own, shifts = own[first], shifts[first]
-    begin = (np.zeros(p) if start is None else np.asarray(start, dtype=float)) - optimum
     basis, modes = (np.eye(p), 1) if together else _modes(own, statistics.hessian)
     size = p // modes
 
@@ -209,7 +205,7 @@ def linear_star(
         own=np.ascontiguousarray(matrices(own)),
         learner_shift=vectors((decay - 1) * optimum),
         own_shift=np.ascontiguousarray(vectors(shifts)),
-        start=vectors(begin),
+        start=vectors(0.0 - optimum),  # no negative zero
         weight=matrices(statistics.hessian),
     )
 

@@ -94,9 +94,8 @@ def rounds(
     statistics: Quadratic,
     present: np.ndarray | None = None,
     reweight: Reweight = "none",
-    start: np.ndarray | None = None,
 ) -> Rounds:
-    """Map of a round.
+    """Map of a round, from a first model of zero, as in W.
 
     Parameters
     ----------
@@ -105,8 +104,6 @@ def rounds(
         q_l in (0, 1], the probability that owner l answers in a round; 1 when left out.
     reweight : {"none", "known", "answered"}
         What answers are divided by: 1, q_l, or the share of the records of those who answer in the round.
-    start : ndarray, shape (p,), optional
-        θ[1]; zero, as in W, when left out.
 
     Raises
     ------
@@ -125,7 +122,7 @@ def rounds(
     mean = moments.mean[kinds]
     drift = 2 * statistics.l2 * np.eye(p) + np.tensordot(mean, turn, 1)
     push = 2 * statistics.l2 * optimum + mean @ away
-    begin = (np.zeros(p) if start is None else np.asarray(start, dtype=float)) - optimum
+    begin = 0.0 - optimum  # no negative zero
     noise_factors = statistics.shares**2 * moments.square[kinds]
     if (chance < 1).any():
         basis, modes = np.eye(p), 1
