@@ -14,7 +14,7 @@ from p2psim.scenario.model import Scenario
 from p2psim.scenario.yaml import read
 
 TOPOLOGIES = (
-    "star, star-of-agents, complete, ring, grid, binary-tree, hypercube, exponential, random-regular, erdos-renyi, "
+    "star, complete, ring, grid, star-of-agents, binary-tree, hypercube, exponential, random-regular, erdos-renyi, "
     "small-world, watts-strogatz, scale-free, barabasi-albert, two-cluster, planted-partition, stochastic-block, knn, "
     "similarity, file, networkx"
 )

@@ -28,7 +28,7 @@ from p2psim.network.topologies.regular import (
 
 register_all(
     [
-        Star, StarOfAgents, Complete, Ring, Grid, BinaryTree, Hypercube, Exponential, RandomRegular, ErdosRenyi,
+        Star, Complete, Ring, Grid, StarOfAgents, BinaryTree, Hypercube, Exponential, RandomRegular, ErdosRenyi,
         SmallWorld, ScaleFree, TwoCluster, StochasticBlock, NearestNeighbours, Similarity, FromFile, FromGraph,
     ]
 )  # fmt: skip
