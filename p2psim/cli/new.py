@@ -101,11 +101,11 @@ def _write(files: Mapping[Path, str]) -> None:
 TEMPLATES: Mapping[str, tuple[str, str]] = {
     "topology": ("", "agents=9, reach=2"),
     "loss": ("", "delta=0.5"),
-    "model": ("", "intercept=False"),
     "exchange": ("", "reverse=True"),
     "channel": ("", "most=0.2, jitter=0.5"),
     "availability": ("", "up=2.0, down=3.0"),
     "algorithm": ("commits=50", "time=3.0, learning_rate=0.5"),
+    "model": ("", "intercept=False"),
 }
 
 _TEST = '''"""Whether the part keeps the protocol of its kind."""

@@ -157,6 +157,8 @@ class Regularizer(Options):
 class LearningSection(Options):
     """What is computed."""
 
+    unsaid = ("loss",)
+
     algorithm: Algorithm = Field(description="the update rule")
     model: AnyModel = Field(Linear(), description="what is trained: a function of parameters and a record")
     loss: AnyLoss | None = Field(

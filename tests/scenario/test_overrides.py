@@ -52,7 +52,7 @@ def test_the_sweep_can_be_replaced():
     [
         (
             "learning.foo=1",
-            "--set learning.foo: unknown key; known: algorithm, loss, regularizer, baselines",
+            "--set learning.foo: unknown key; known: algorithm, model, loss, regularizer, baselines",
         ),
         (
             "learning.algorithm.horizn=1",

@@ -22,6 +22,7 @@ network:
 data: {source: {kind: linear-regression, agents: 9, points: 12, dimension: 2}}
 learning:
   algorithm: {kind: %(algorithm)s, updates_per_agent: 5}
+  model: %(model)s
   loss: %(loss)s
   regularizer: {l2: 0.1}
 privacy: {mechanism: none}
@@ -40,10 +41,21 @@ sys.exit(failed or main(["run", "mine.yaml", "--parts", "my_part"]))
 SHIPPED = {
     "algorithm": "coordinate-descent, mu: 1.0",
     "topology": "ring",
+    "model": "linear",
     "loss": "squared",
     "exchange": "broadcast",
     "channel": "null",
     "availability": "always",
+}
+
+#: What a part of a kind needs others to be.
+OTHERS = {
+    "algorithm": {"exchange": "gossip"},
+    "model": {
+        "algorithm": "decentralised-sgd, step: 0.05",
+        "exchange": "{kind: gossip, mode: push-pull}",
+        "loss": "null",
+    },
 }
 
 
@@ -59,8 +71,8 @@ def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_new_part_works(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my-part", "--part", kind]) == 0
-    exchange = {"exchange": "gossip"} if kind == "algorithm" else {}
-    (tmp_path / "mine.yaml").write_text(SCENARIO % (SHIPPED | exchange | {kind: "my-part"}))
+    others = OTHERS.get(kind, {})
+    (tmp_path / "mine.yaml").write_text(SCENARIO % (SHIPPED | others | {kind: "my-part"}))
     ran = python("-c", BOTH, folder=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
