@@ -41,12 +41,13 @@ _PUBLIC = {
     "network.channels.effects": "Blackout ChannelEffect Delivery",
     "network.channels.loss": "GilbertElliott",
     "network.exchanges": "Broadcast Exchange Gossip Poll Request Round",
+    "network.changes": "ActiveLinks Change",
     "network.metrics": "NetworkMetric",
     "network.section": "Clock Network NetworkSection",
     "network.simulation": "EventStream simulate_events",
-    "network.topologies": "BinaryTree Complete ErdosRenyi Exponential FromFile FromGraph Grid Hypercube "
-    "NearestNeighbours RandomRegular Ring ScaleFree Similarity SmallWorld Star StarOfAgents StochasticBlock Topology "
-    "TwoCluster",
+    "network.topologies": "BinaryTree ChangingFile ChangingTopology Complete ErdosRenyi Exponential FromFile FromGraph "
+    "Grid Hypercube IntervalTopology NearestNeighbours OnePeerExponential RandomMatching RandomRegular RandomWaypoint "
+    "Rewired Ring ScaleFree Similarity SmallWorld Star StarOfAgents StochasticBlock Topology TwoCluster",
     "privacy.accounting.accountant": "Accountant",
     "privacy.allocations": "Allocation Cap Constant Contraction Geometric Horizon Listed Uniform",
     "privacy.mechanisms": "DiscreteLaplace Gaussian Laplace Mechanism NoNoise",

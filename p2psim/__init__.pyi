@@ -76,6 +76,8 @@ from p2psim.network.availability import Outage as Outage
 from p2psim.network.availability import Remove as Remove
 from p2psim.network.availability import Renewal as Renewal
 from p2psim.network.availability import Scripted as Scripted
+from p2psim.network.changes import ActiveLinks as ActiveLinks
+from p2psim.network.changes import Change as Change
 from p2psim.network.channels.channel import Channel as Channel
 from p2psim.network.channels.draws import EdgeValue as EdgeValue
 from p2psim.network.channels.effects import Blackout as Blackout
@@ -95,6 +97,8 @@ from p2psim.network.section import NetworkSection as NetworkSection
 from p2psim.network.simulation import EventStream as EventStream
 from p2psim.network.simulation import simulate_events as simulate_events
 from p2psim.network.topologies import BinaryTree as BinaryTree
+from p2psim.network.topologies import ChangingFile as ChangingFile
+from p2psim.network.topologies import ChangingTopology as ChangingTopology
 from p2psim.network.topologies import Complete as Complete
 from p2psim.network.topologies import ErdosRenyi as ErdosRenyi
 from p2psim.network.topologies import Exponential as Exponential
@@ -102,8 +106,13 @@ from p2psim.network.topologies import FromFile as FromFile
 from p2psim.network.topologies import FromGraph as FromGraph
 from p2psim.network.topologies import Grid as Grid
 from p2psim.network.topologies import Hypercube as Hypercube
+from p2psim.network.topologies import IntervalTopology as IntervalTopology
 from p2psim.network.topologies import NearestNeighbours as NearestNeighbours
+from p2psim.network.topologies import OnePeerExponential as OnePeerExponential
+from p2psim.network.topologies import RandomMatching as RandomMatching
 from p2psim.network.topologies import RandomRegular as RandomRegular
+from p2psim.network.topologies import RandomWaypoint as RandomWaypoint
+from p2psim.network.topologies import Rewired as Rewired
 from p2psim.network.topologies import Ring as Ring
 from p2psim.network.topologies import ScaleFree as ScaleFree
 from p2psim.network.topologies import Similarity as Similarity

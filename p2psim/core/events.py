@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Raised whenever the meaning of a field, a code or the order changes.
-FORMAT_VERSION: Final = 4
+FORMAT_VERSION: Final = 5
 
 #: One event. 48 bytes, little-endian, aligned.
 EVENT: Final = np.dtype(
@@ -33,13 +33,17 @@ KINDS: Final = ("wake", "send", "deliver", "drop", "commit", "join", "leave", "r
 WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE, RETRY = range(len(KINDS))
 
 #: ``ok``; for a wake: ``queued`` or ``busy`` (the learner was busy), ``offline`` (it was away), ``spent`` (no release
-#: is left); for a drop: ``superseded`` (a newer query came first), ``spent``, or, as for a retry, why a message did not
-#: arrive: ``loss``, ``collision``, ``offline``, ``busy`` (its sender was sending), ``gave-up`` (its sender never found
-#: the medium free). A retry is ``unacknowledged`` where only the acknowledgement was lost.
+#: is left), ``alone`` (no link is there now); for a drop: ``superseded`` (a newer query came first), ``spent``, or, as
+#: for a retry, why a message did not arrive: ``loss``, ``collision``, ``offline``, ``busy`` (its sender was sending),
+#: ``gave-up`` (its sender never found the medium free). A retry is ``unacknowledged`` where only the acknowledgement
+#: was lost.
 OUTCOMES: Final = (
     "ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded", "gave-up", "unacknowledged",
+    "alone",
 )  # fmt: skip
-OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED, GAVE_UP, UNACKNOWLEDGED = range(len(OUTCOMES))
+OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED, GAVE_UP, UNACKNOWLEDGED, ALONE = range(
+    len(OUTCOMES)
+)
 
 #: Why a message does not arrive.
 FAILURES: Final = (LOSS, COLLISION, OFFLINE, BUSY, GAVE_UP)

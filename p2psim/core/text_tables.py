@@ -104,6 +104,23 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text.strip()) is not None
 
 
+def moment(text: str, place: str, key: str) -> float:
+    """Read the begin or the end of a span, 0 or more; ``.inf`` is for ever.
+
+    Raises
+    ------
+    MeaningError
+        Naming the place, if it is no such time.
+    """
+    try:
+        time = number(text.replace(".inf", "inf"))
+    except BeyondFloatError as error:
+        raise MeaningError(key, f"{place}: {error}") from None
+    if time is None or time < 0:
+        raise MeaningError(key, f"{place}: begin and end must be times, 0 or more, got {shown(text)}")
+    return time
+
+
 def shown(value: object, most: int = 40) -> str:
     """Show a value in a message: quoted text as written, shortened."""
     text = repr(value) if isinstance(value, str) else str(value)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,6 +14,35 @@ from p2psim.core.events import LEARNER
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+class Turned(NamedTuple):
+    """What changes at one moment, as places in ``Graph.indices``, each link in both directions.
+
+    Attributes
+    ----------
+    time : float
+    comes, goes : ndarray of int64, shape (2k,)
+        Of links that are there from then on, and of those that are not.
+    """
+
+    time: float
+    comes: np.ndarray
+    goes: np.ndarray
+
+
+class Changes(Protocol):
+    """When links of a graph come and go: see `p2psim.network.changes.LinkChanges`."""
+
+    @property
+    def digest(self) -> str:
+        """Tells apart changes that the same topology makes of different random numbers."""
+
+    def read(self, graph: Graph) -> Iterator[Turned]:
+        """Changes of the graph, in order of time."""
+
+    def period(self, agents: int) -> int | None:
+        """Number of changes after which the graph is the first again, and so on; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +60,8 @@ class Graph:
         W_ij > 0 of each entry of `indices`, the same in both directions; ones where there are no weights.
     attributes : mapping from str to ndarray of float64, shape (m,)
         Other numbers that every link of a graph given by the user has, such as its delay.
+    changes : Changes, optional
+        When links come and go; the graph is then all links that there can be (`p2psim.network.changes`).
     """
 
     indptr: np.ndarray
@@ -38,6 +69,7 @@ class Graph:
     star: bool
     weights: np.ndarray
     attributes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    changes: Changes | None = None
 
     @property
     def agents(self) -> int:
@@ -54,6 +86,9 @@ class Graph:
 
     def degrees(self) -> np.ndarray:
         """D_ii, the sum of each agent's weights, shape (n,)."""
+        if (np.diff(self.indptr) == 0).any():  # `reduceat` takes an empty row for one that is not
+            rows = np.repeat(np.arange(self.agents), np.diff(self.indptr))
+            return np.bincount(rows, self.weights, self.agents)
         return np.add.reduceat(self.weights, self.indptr[:-1])
 
 

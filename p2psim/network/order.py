@@ -5,6 +5,7 @@ have their turns in the order of their keys: (class, agent, number, kind, peer).
 
 Keys of each class:
 
+- ``LINKS``: links that come and go, all at once;
 - ``PRESENCE``: the smallest agent of the group that leaves or comes back, and the number of its reason;
 - ``CHANNEL``: the sender of a transmission that ends, or the receiver of a message that arrives; the number (seq) of
   the send; `AIRTIME` or `ARRIVAL`; of a transmission its first receiver;
@@ -21,7 +22,7 @@ from __future__ import annotations
 from typing import Final
 
 #: Classes of appointments.
-PRESENCE, WAIT, CHANNEL, REGULAR, WAKE, END = range(6)
+LINKS, PRESENCE, WAIT, CHANNEL, REGULAR, WAKE, END = range(7)
 
 #: Kinds of ``CHANNEL``.
 AIRTIME, ARRIVAL = range(2)

@@ -74,7 +74,7 @@ class RunningNetwork(Protocol):
     env : simpy.Environment
         SimPy's environment; ``env.now`` is the time, in mean clock periods.
     links : Graph
-        The graph.
+        The graph; of one that changes all links that there can be.
     members : Members
         Names, groups and numbers of the agents.
     rates : ndarray, shape (n,)
@@ -118,6 +118,12 @@ class RunningNetwork(Protocol):
     @property
     def fresh(self) -> AnswerAgain | None:
         """How lost answers are given again."""
+
+    def neighbours(self, agent: int) -> Sequence[int]:
+        """Neighbours of an agent at this moment, in rising order; not to be changed."""
+
+    def linked(self, agent: int, peer: int) -> bool:
+        """Whether two agents that some time are linked are so at this moment."""
 
     def start_clocks(self, act: Callable[[int], None]) -> None:
         """Start every agent; ``act`` is called with the agent at each tick of its clock that it does not miss."""
@@ -193,7 +199,10 @@ class RunningNetwork(Protocol):
     def update_and_send(
         self, agent: int, receivers_of: Sequence[Iterator[Sequence[int]]], ended: Ended
     ) -> None:
-        """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step."""
+        """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step.
+
+        An agent without a neighbour at that moment wakes ``alone``, and that is all.
+        """
 
     def drop(self, agent: int, peer: int, version: int, cause: int, outcome: int) -> int:
         """Write that something an agent was to do will not be done."""

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from p2psim.core.errors import MeaningError
+from p2psim.network.changes import rounds_of
 from p2psim.network.graph import Graph, components
+from p2psim.network.mixing import mixing_matrix
 
 #: Up to so many nodes, eigenvalues come from the full matrix, and the diameter is found.
 _DENSE, _DIAMETER = 1_000, 2_000
@@ -34,9 +37,19 @@ def weight_matrix(links: Graph) -> Any:
     Returns
     -------
     csr_array, shape (n, n), or (n + 1, n + 1) with a learner
+
+    Raises
+    ------
+    MeaningError
+        If links come and go.
     """
     from scipy.sparse import coo_array, csr_array
 
+    if links.changes is not None:
+        raise MeaningError(
+            "network.topology",
+            "the graph changes with time: its weights are those of a moment (graph_at gives one)",
+        )
     n = links.agents
     if not links.star:
         return csr_array((links.weights, links.indices, links.indptr), shape=(n, n))
@@ -71,12 +84,37 @@ def spectral_facts(links: Graph) -> dict[str, float]:
         to about 1e-5 above 1,000 nodes; they are left out above 200,000, and where the solver does not converge
         (large graphs that are neither narrow nor well connected). ``degree_min``, ``_mean``, ``_max``, ``_std``:
         numbers of neighbours. ``weight_min``, ``_mean``, ``_max``: of links. ``weighted_degree_min``, ``_max``:
-        D_ii. ``diameter``: most links on a shortest path, up to 2,000 nodes of a connected graph.
+        D_ii. ``diameter``: most links on a shortest path, up to 2,000 nodes of a connected graph. Of a graph that
+        changes and comes back, ``rounds`` and ``product_gap`` instead, and numbers of neighbours in all its rounds:
+        with P the product of the Metropolis matrices of its rounds, in order, the gap is 1 − ‖P − 11ᵀ/n‖₂, for up to
+        1,000 agents. At 1 all agents that average in rounds agree after one period.
+
+    Raises
+    ------
+    MeaningError
+        If the graph changes and is not known to come back.
     """
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1, user_api="blas"):  # last digits must not depend on the number of threads
-        return _facts(links)
+        return _facts(links) if links.changes is None else _facts_of_period(links)
+
+
+def _facts_of_period(links: Graph) -> dict[str, float]:
+    rounds, n = rounds_of(links), links.agents
+    degrees = np.array([np.diff(one.indptr) for one in rounds])
+    facts = {
+        "rounds": float(len(rounds)),
+        "degree_min": float(degrees.min()),
+        "degree_mean": float(degrees.mean()),
+        "degree_max": float(degrees.max()),
+    }
+    if n <= _DENSE:
+        product = np.eye(n)
+        for one in rounds:
+            product = mixing_matrix(one, "metropolis") @ product
+        facts["product_gap"] = 1 - float(np.linalg.norm(product - 1 / n, ord=2))
+    return facts
 
 
 def _facts(links: Graph) -> dict[str, float]:

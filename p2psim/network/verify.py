@@ -32,22 +32,22 @@ class EventChecker:
     """Reads a stream chunk by chunk and raises at the first event that breaks an invariant.
 
     Checked: sequence numbers count from 0; time is finite, never goes back, and does not pass the end; a poll's queries
-    leave at multiples of its interval; kinds, outcomes, agents and peers
-    exist, and peers are neighbours; nobody wakes, sends or commits while offline; every delivery and every drop of a
-    message has a send, of that message and to that receiver, and there is at most one for each; a query is
-    superseded, a waiting owner turned away, only once; every commit of a model carries the next version, and its
-    cause comes before it; the learner sends the model of that moment, and commits the release that the answer
-    carries, or closes the round of its last query to all, once; who hears another agent's model answers and commits
-    at that moment or never, once each, and answers before it commits; answers are not answered; a message is sent
-    again no more often than allowed, as it was, and after it failed; a query is answered again, with a new release,
-    only after the answer was lost; releases of an agent count from 0, each is made once, where the exchange makes
-    them, and none exceeds the limit; events of one instant keep the order of the model, as far as it can be told from
-    them (`p2psim.network.verify_order`).
+    leave at multiples of its interval; kinds, outcomes, agents and peers exist, and peers are neighbours; what is sent
+    goes over links of that moment, and an agent that wakes alone has none; nobody wakes, sends or commits while
+    offline; every delivery and every drop of a message has a send, of that message and to that receiver, and there is
+    at most one for each; a query is superseded, a waiting owner turned away, only once; every commit of a model carries
+    the next version, and its cause comes before it; the learner sends the model of that moment, and commits the release
+    that the answer carries, or closes the round of its last query to all, once; who hears another agent's model answers
+    and commits at that moment or never, once each, and answers before it commits; answers are not answered; a message
+    is sent again no more often than allowed, as it was, and after it failed; a query is answered again, with a new
+    release, only after the answer was lost; releases of an agent count from 0, each is made once, where the exchange
+    makes them, and none exceeds the limit; events of one instant keep the order of the model, as far as it can be told
+    from them (`p2psim.network.verify_order`).
 
     Parameters
     ----------
     links : Graph
-        Who is linked with whom.
+        Who is linked with whom; links that change are read anew, apart from the engines.
     limits : ndarray of int, shape (n,), optional
         The most releases that each agent may make.
     goes_on : bool
@@ -75,7 +75,7 @@ class EventChecker:
         polled: float | None = None,
         order: Ordering = UNKNOWN,
     ):
-        self._state = VerifierState(links, limits, goes_on, by_edge, resending)
+        self._state = VerifierState(links, limits, goes_on, by_edge, resending, end)
         self._end, self._polled = end, polled
         self._order = OrderChecker(order, self._state, resending)
 
@@ -106,6 +106,7 @@ class EventChecker:
         if time > state.time:
             state.heard.clear()
         state.seq, state.time = seq + 1, time
+        state.active.advance(time)
         if kind in (ev.WAKE, ev.SEND, ev.COMMIT, ev.RETRY):
             must(agent not in state.offline, "the agent is offline")
         if kind in (ev.SEND, ev.COMMIT):
@@ -118,9 +119,11 @@ class EventChecker:
             is_bare = (version, cause, release) == (ev.NONE, ev.NONE, ev.NONE)
             must(is_bare, "a wake carries and releases nothing, of no cause")
             must(
-                outcome in (ev.OK, ev.QUEUED, ev.BUSY, ev.SPENT, ev.OFFLINE),
+                outcome in (ev.OK, ev.QUEUED, ev.BUSY, ev.SPENT, ev.OFFLINE, ev.ALONE),
                 "its outcome is not that of a wake",
             )
+            may_be_alone = self._order.known.own_links or state.is_alone(agent)
+            must(outcome != ev.ALONE or may_be_alone, "the agent has neighbours")
             must(outcome != ev.OFFLINE or ev.LEARNER in state.offline, "the learner is online")
             if outcome in (ev.OK, ev.QUEUED):
                 state.causes[seq] = event
@@ -191,6 +194,7 @@ def verify(
 def _check_return(state: VerifierState, event: Event) -> None:
     if event.peer >= ev.LEARNER:
         event.must(event.peer not in state.offline, "it fetches a model from an agent that is offline")
+        event.must(state.linked_now(event.agent, event.peer), "its link with that agent is not there now")
         is_current = event.version == state.versions.get(event.peer, 0)
         event.must(is_current, "it does not fetch the model of that moment")
     else:

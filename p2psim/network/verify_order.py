@@ -30,11 +30,14 @@ class Ordering:
         Whether no agents leave and come back together.
     own_exchange : bool
         Whether the exchange is a part of one's own, whose waits may belong to anybody.
+    own_links : bool
+        Whether it is not known when links come and go.
     """
 
     ends: Literal["at once", "arrival", "airtime"] | None = None
     turns_alone: bool = False
     own_exchange: bool = False
+    own_links: bool = False
 
 
 #: Where nothing is known but that the exchange is one of p2psim.
@@ -54,7 +57,7 @@ class OrderChecker:
     """
 
     def __init__(self, known: Ordering, state: VerifierState, resending: Resending):
-        self._known, self._state = known, state
+        self.known, self._state = known, state
         self._retries, self._fresh = resending.retries > 0, resending.fresh > 0
         self._follows_ends = known.ends == "at once" and not self._retries
         self._time = -1.0
@@ -116,16 +119,16 @@ class OrderChecker:
         kind, agent = event.kind, event.agent
         if kind in (ev.LEAVE, ev.JOIN):
             # Who begins offline leaves at time 0, in the order in which reasons are given.
-            return ((PRESENCE, agent),) if self._known.turns_alone and event.time > 0 else ((PRESENCE,),)
+            return ((PRESENCE, agent),) if self.known.turns_alone and event.time > 0 else ((PRESENCE,),)
         if kind == ev.WAKE:
-            return () if self._known.own_exchange else ((WAKE, agent),)
+            return () if self.known.own_exchange else ((WAKE, agent),)
         if kind in (ev.SEND, ev.DELIVER, ev.DROP) and event.cause < self._first:
             return self._sent(event) if kind == ev.SEND else self._ended(event)
         return ()
 
     def _sent(self, event: Event) -> tuple[Key, ...]:
         """Places of a send that nothing of this instant is the cause of."""
-        if self._known.own_exchange:
+        if self.known.own_exchange:
             return ()
         if event.cause == ev.NONE:
             # A round that has just closed may begin the next one now.
@@ -136,9 +139,9 @@ class OrderChecker:
 
     def _ended(self, event: Event) -> tuple[Key, ...]:
         """Places of a delivery or a drop of what was sent, or heard, before this instant."""
-        agent, seq, ends = event.agent, event.cause, self._known.ends
+        agent, seq, ends = event.agent, event.cause, self.known.ends
         if seq not in self._state.open:
-            is_late = event.kind == ev.DROP and event.outcome == ev.OFFLINE and not self._known.own_exchange
+            is_late = event.kind == ev.DROP and event.outcome == ev.OFFLINE and not self.known.own_exchange
             origin = self._state.causes.get(seq)
             return ((WAIT, agent, seq),) if is_late and origin and origin.kind == ev.DELIVER else ()
         if (seq, agent) in self._retried or agent in self._joined:
@@ -152,7 +155,7 @@ class OrderChecker:
 
     def _is_at_once(self, event: Event) -> bool:
         """Whether an event can but follow its cause at once, the cause being of this instant."""
-        if event.cause < self._first or self._known.own_exchange:
+        if event.cause < self._first or self.known.own_exchange:
             return False
         if event.kind == ev.COMMIT:
             return event.peer != ev.NEIGHBOURS

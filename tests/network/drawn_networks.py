@@ -28,8 +28,10 @@ from p2psim.network.availability import (
     Renewal,
     Scripted,
 )
+from p2psim.network.changes import Change, LinkChanges
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Broadcast, Exchange, Gossip, Poll, Request, Round
+from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.members import Members
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
@@ -88,6 +90,32 @@ class Hypothetical:
 
 
 @dataclass(frozen=True)
+class Scheduled:
+    """Links that come and go at some moments, on the grid of the network's times or not."""
+
+    moments: tuple[Change, ...]
+
+    def changes(self, *_: object) -> tuple[Change, ...]:
+        return self.moments
+
+    def period(self, agents: int) -> None:
+        return None
+
+
+def changing(graph: Graph, times: np.ndarray, share: float, random: np.random.Generator) -> Graph:
+    """Let each link of a graph come or go with some chance at each of some times, the first of which is 0."""
+    rows = np.repeat(np.arange(graph.agents), np.diff(graph.indptr))
+    ends = np.stack([rows, graph.indices], axis=1)[rows < graph.indices]
+    is_there, moments = np.zeros(len(ends), bool), []
+    for time in times.tolist():
+        turns = random.random(is_there.size) < share
+        moments.append(Change(time, ends[turns & ~is_there], ends[turns & is_there]))
+        is_there ^= turns
+    changes = LinkChanges(Scheduled(tuple(moments)), TopologyInputs(), np.zeros(2, np.uint64))
+    return replace(graph, changes=changes)
+
+
+@dataclass(frozen=True)
 class Drawn:
     """A network, and how long it runs."""
 
@@ -112,6 +140,8 @@ class Drawn:
         )
         parts = f"{of.exchange!r}, {of.channel!r}, {of.availability!r}, goes_on={of.goes_on}, updates={of.updates}"
         links = f"star={of.links.star}, links={edges.tolist()}, rates={of.rates}, vectors={of.vectors}"
+        if of.links.changes is not None:
+            links += f", {of.links.changes!r}"
         ends = f"seed={self.seed}, time={self.time!r}, commits={self.commits}, limits={self.limits}"
         return f"{parts}, {links}, {ends}"
 
@@ -343,7 +373,20 @@ class _Drawing:
             network, goes_on=goes_on, updates=self.updates, members=members, vectors=self.one(1, 2, 3)
         )
         commits = self.whole(1, 100) if self.chance(0.2) else None
-        return Drawn(network, self.whole(0, 2**31), end, commits, limits)
+        seed = self.whole(0, 2**31)
+        if not self.star and self.chance(0.4):
+            network = replace(network, links=self._with_changes(network.links, end))
+        return Drawn(network, seed, end, commits, limits)
+
+    def _with_changes(self, links: Graph, end: float) -> Graph:
+        """Let links come and go."""
+        random = np.random.default_rng(self.whole(0, 2**31))
+        count, share = self.one(1, 2, 5, 20, 100), self.one(0.05, 0.3, 0.7)
+        if self.on_grid:
+            times = np.arange(count) * self.unit
+        else:
+            times = np.unique(np.concatenate([[0.0], random.uniform(0, 1.2 * end, count - 1)]))
+        return changing(links, times, share, random)
 
 
 def numbered_network(number: int) -> Drawn:

@@ -42,6 +42,7 @@ class TestLayout:
         assert format_.KINDS == ("wake", "send", "deliver", "drop", "commit", "join", "leave", "retry")
         assert format_.OUTCOMES == (
             "ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded", "gave-up", "unacknowledged",
+            "alone",
         )  # fmt: skip
         assert (format_.LEARNER, format_.NOBODY, format_.NEIGHBOURS, format_.NONE) == (-1, -2, -3, -1)
         for names in (format_.KINDS, format_.OUTCOMES):

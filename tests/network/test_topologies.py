@@ -9,6 +9,7 @@ from topology_cases import assert_same, assert_sound, matrix
 
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import LEARNER
+from p2psim.network.changes import graph_at
 from p2psim.network.graph import TopologyInputs, links
 from p2psim.network.topologies import (
     AnyTopology,
@@ -33,7 +34,7 @@ FIXED = [topology for topology in ALL if not topology.is_random]
 def given_to(topology, agents=40):
     """What a topology may need of the data, for the number of agents that it says, else this one."""
     agents = topology.size_and_names()[0] or agents
-    if topology.kind == "hypercube":
+    if topology.kind in ("hypercube", "one-peer-exponential"):
         agents = 1 << (agents.bit_length() - 1)
     likeness = np.random.default_rng(agents).normal(size=(agents, 3))
     return TopologyInputs(agents, likeness, likeness)
@@ -148,7 +149,9 @@ def test_a_graph_follows_from_its_address(topology):
     assert_same(draw(seed=1, replica=2), draw(seed=1, replica=2))
     others = [draw(seed=2, replica=2), draw(seed=1, replica=3), draw(seed=1, replica=2, variant="x")]
     for other in others:
-        assert other.indices.tobytes() != draw(seed=1, replica=2).indices.tobytes()
+        # Of a graph that changes, by the links after some time.
+        one, other = graph_at(draw(seed=1, replica=2), 4.0), graph_at(other, 4.0)
+        assert other.indices.tobytes() != one.indices.tobytes()
     if "seed" in type(topology).model_fields:
         fixed = topology.model_copy(update={"seed": 7})
         assert not is_redrawn(fixed)

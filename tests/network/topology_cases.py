@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from p2psim.network.changes import graph_at
 from p2psim.network.graph import Graph
 
 
@@ -49,3 +50,7 @@ def assert_sound(links: Graph, connected: bool = True) -> np.ndarray:
 def assert_same(one: Graph, other: Graph) -> None:
     for name in ("indptr", "indices", "weights"):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
+    assert (one.changes is None) == (other.changes is None)
+    if one.changes is not None:
+        for time in (0.0, 1.5, 4.0):
+            assert_same(graph_at(one, time), graph_at(other, time))

@@ -19,7 +19,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.files import DataPath, checked
 from p2psim.core.options import OneOf, Options, Positive, SharePerAgent, Whole
 from p2psim.core.randomness import Streams
-from p2psim.core.text_tables import BeyondFloatError, as_wide, header_of, lines_of, number, shown
+from p2psim.core.text_tables import as_wide, header_of, lines_of, moment
 from p2psim.network.availability.absence import KEY, Availability
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
@@ -206,14 +206,4 @@ def read_spans(path: Path, key: str) -> Iterator[Span]:
     for line, cells in as_wide(itertools.islice(lines_of(path, key), 1, None), len(header), path, key):
         place = f"{path}:{line}"
         agent, begin, end = (cells[i] for i in places)
-        yield Span(place, agent, _time(begin, place, key), _time(end.strip() or "inf", place, key))
-
-
-def _time(text: str, place: str, key: str) -> float:
-    try:
-        time = number(text.replace(".inf", "inf"))
-    except BeyondFloatError as error:
-        raise MeaningError(key, f"{place}: {error}") from None
-    if time is None or time < 0:
-        raise MeaningError(key, f"{place}: begin and end must be times, 0 or more, got {shown(text)}")
-    return time
+        yield Span(place, agent, moment(begin, place, key), moment(end.strip() or "inf", place, key))

@@ -11,21 +11,19 @@ from p2psim.network.compiled_engine.calendar import (
     agents,
     appoint,
     indices,
-    indptr,
     is_able,
-    key,
     messages,
     present,
     push,
-    running,
     take_message,
     timer,
     write,
 )
-from p2psim.network.compiled_engine.ideal import draw_link
+from p2psim.network.compiled_engine.links import draw_partner, is_alone, is_there, way_back
 from p2psim.network.compiled_engine.medium import offer
-from p2psim.network.compiled_engine.receptions import near, other_end
+from p2psim.network.compiled_engine.receptions import link_at, near, other_end
 from p2psim.network.compiled_engine.state import (
+    ALONE,
     ANSWER,
     ASKED,
     BROADCAST,
@@ -44,7 +42,6 @@ from p2psim.network.compiled_engine.state import (
     NONE,
     NOTHING,
     OK,
-    PEERS,
     POLL,
     POLLS,
     PULL,
@@ -95,11 +92,12 @@ def send_to_all(m, sender, version, cause, release, what):  # type: ignore[no-un
     """Send a message to all neighbours; returns the number of the send."""
     s = m.state
     first, last = near(m, sender)
-    receiver = other_end(m, sender, first) if last == first + 1 else NEIGHBOURS
+    link = link_at(m, first)
+    receiver = other_end(m, sender, link) if last == first + 1 else NEIGHBOURS
     number = write(m, SEND, sender, receiver, version, cause, release, OK)
     if release != NONE:
         s.in_flight += last - first
-    hand_over(m, m.radio, _message(m, sender, receiver, first, version, number, release, what, NONE, 0))
+    hand_over(m, m.radio, _message(m, sender, receiver, link, version, number, release, what, NONE, 0))
     return number
 
 
@@ -192,6 +190,9 @@ def wake_up(m, agent):  # type: ignore[no-untyped-def]
     if not tells and not s.goes_on and is_spent(m, agent):
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, SPENT)
         return
+    if is_alone(m, m.changing, agent):
+        write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, ALONE)
+        return
     wake = write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, OK)
     cause, version, release = wake, a.version, NONE
     if s.pattern == BROADCAST or (s.pattern == PUSH and not s.hears):
@@ -216,7 +217,7 @@ def wake_up(m, agent):  # type: ignore[no-untyped-def]
         what = JOIN_BACK
     elif s.hears:
         what = UPDATE
-    link = draw_link(key(m, PEERS), agent, a.begun, indptr(m), running(m))
+    link = draw_partner(m, m.changing, agent, a.begun)
     a.begun += 1
     send(m, agent, np.int64(indices(m)[link]), link, version, cause, release, what, NONE, 0)
 
@@ -227,6 +228,13 @@ def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
     s, e = m.state, messages(m)[place]
     sender, agent, link, what = e.sender, e.receiver, e.link, e.what
     ended(m, e.release)
+    link = way_back(m, m.changing, agent, sender, link)
+    if not is_there(m, m.changing, link):
+        # The link has gone: no answer.
+        if what == SWAP:
+            what = UPDATE
+        elif what == ANSWER or what == JOIN_BACK:  # noqa: SIM109
+            return
     if what == UPDATE:
         update(m, agent, sender, delivery)
     elif what == CLOSE:

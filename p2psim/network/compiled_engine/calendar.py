@@ -28,6 +28,7 @@ from p2psim.network.compiled_engine.state import (
     CURSOR,
     LAW,
     LINK,
+    LINK_TURN,
     MESSAGE,
     NODE,
     NONE,
@@ -135,6 +136,16 @@ receptions = _array("receptions", RECEPTION)
 air = _array("air", PLACE)
 #: Senders on a shared medium; the learner is last.
 senders = _array("senders", SENDER)
+#: On a graph that changes, places of the links of each agent that are there, in rising order, from its ``indptr`` on.
+active = _array("active", np.int64)
+#: How many there are.
+degrees = _array("degrees", np.int64)
+#: 1 where a link is there.
+is_active = _array("is_active", np.uint8)
+#: Weights of all links.
+link_weights = _array("link_weights", np.float64)
+#: Links that come and go, in order.
+link_turns = _array("link_turns", LINK_TURN)
 _keys = _array("keys", np.uint64)
 _running = _array("running", np.float64)
 #: Begins and ends of spans in which nothing gets through, by turns.

@@ -17,8 +17,6 @@ from p2psim.network.compiled_engine.calendar import (
     free_message,
     group_agents,
     group_starts,
-    indices,
-    indptr,
     key,
     messages,
     present,
@@ -29,6 +27,7 @@ from p2psim.network.compiled_engine.calendar import (
     write,
 )
 from p2psim.network.compiled_engine.learner import hear_asker, hear_server, lose
+from p2psim.network.compiled_engine.receptions import link_at, near, other_end
 from p2psim.network.compiled_engine.state import (
     ACKNOWLEDGE,
     ACKNOWLEDGEMENT,
@@ -309,13 +308,14 @@ def _model_on_return(m, agent):  # type: ignore[no-untyped-def]
     if s.rejoin == RESET:
         return NOBODY, 0
     online = 0
-    for link in range(indptr(m)[agent], indptr(m)[agent + 1]):
-        online += present(m)[row(m, np.int64(indices(m)[link]))] != 0
+    first, last = near(m, agent)
+    for at in range(first, last):
+        online += present(m)[row(m, other_end(m, agent, link_at(m, at)))] != 0
     if online == 0:
         return NOBODY, NONE
     left = _below(m, agent, online)
-    for link in range(indptr(m)[agent], indptr(m)[agent + 1]):
-        peer = np.int64(indices(m)[link])
+    for at in range(first, last):
+        peer = other_end(m, agent, link_at(m, at))
         if present(m)[row(m, peer)]:
             if left == 0:
                 return peer, s.commits if peer == LEARNER else agents(m)[peer].version

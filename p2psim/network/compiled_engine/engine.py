@@ -180,6 +180,7 @@ def _takes_no_time(network: Network) -> bool:
         and isinstance(channel.retransmit, NoRetransmission)
         and not channel.effects
         and not network.availability.has_spans
+        and network.links.changes is None
     )
 
 

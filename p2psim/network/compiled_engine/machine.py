@@ -1,9 +1,9 @@
 """The loop of the compiled engine: tasks of this instant, then what is due first.
 
-A step does the last task that was written down. Where there is none it takes the first of what is due: turns of
-presence, appointments, and wakes, in this order where their times are equal. What follows at once it writes down as
-tasks. So nothing calls itself, and the run can stop after any step: when the array of events is full, or when it needs
-something (`state`).
+A step does the last task that was written down. Where there is none it takes the first of what is due: changes of
+links, turns of presence, appointments, and wakes, in this order where their times are equal. What follows at once it
+writes down as tasks. So nothing calls itself, and the run can stop after any step: when the array of events is full, or
+when it needs something (`state`).
 """
 
 import math
@@ -60,6 +60,7 @@ from p2psim.network.compiled_engine.learner import (
     serve_for,
     wait_again,
 )
+from p2psim.network.compiled_engine.links import change_links
 from p2psim.network.compiled_engine.medium import ask as ask_for_medium
 from p2psim.network.compiled_engine.medium import (
     begin,
@@ -83,11 +84,11 @@ def advance(m):  # type: ignore[no-untyped-def]
         elif s.depth:
             _do(m, m.radio, m.presence, m.acknowledged, m.gossip, m.request, m.queries)
         else:
-            _go_on(m, m.presence)
+            _go_on(m, m.presence, m.changing)
 
 
 @njit()
-def _go_on(m, presence):  # type: ignore[no-untyped-def]
+def _go_on(m, presence, changing):  # type: ignore[no-untyped-def]
     """Do what is due first."""
     s = m.state
     when = due(m)[0] if s.due_count else math.inf
@@ -96,11 +97,15 @@ def _go_on(m, presence):  # type: ignore[no-untyped-def]
     if presence is not None:
         if s.turn < s.turn_count:
             if turns(m)[s.turn].time <= first:
+                if changing is not None and change_links(m, turns(m)[s.turn].time):
+                    return
                 take_turn(m)
                 return
         elif first > s.known:
             s.state = st.NEEDS_TURNS
             return
+    if changing is not None and first <= s.end and first < math.inf and change_links(m, first):
+        return
     if first > s.end or first == math.inf:
         s.state = st.BY_TIME if s.timed else st.EXHAUSTED
     elif when <= tick:

@@ -59,12 +59,12 @@ from p2psim.network.compiled_engine.travel import (
     copy_to,
     delay_of,
     draw,
-    first_receiver,
     has_fates,
     is_blacked_out,
     is_lost,
     lacks,
     lacks_delay,
+    link_over,
     links_of,
     receiver_of,
 )
@@ -101,11 +101,11 @@ def draw_fates(m):  # type: ignore[no-untyped-def]
             return
         if lacks_delay(m, sender, lane):
             return
-        link = task.link
-        task.link = link + 1
+        link = link_over(m, place, task.link)
+        task.link += 1
         delay = delay_of(m, sender, link, lane)
         lost = is_lost(m, sender, receiver_of(m, place, link), link, lane)
-        node = take_node(m, delay, 0.0, 1 if lost else 0, 0)
+        node = take_node(m, delay, 0.0, 1 if lost else 0, link)
         # `next` is the last of the list so far.
         if r.fates == NONE:
             r.fates = node
@@ -117,6 +117,18 @@ def draw_fates(m):  # type: ignore[no-untyped-def]
     _wait_for_sender(m, place)
 
 
+@njit(forceinline=True)
+def _first_link(m, place):  # type: ignore[no-untyped-def]
+    """The first of the links that a message goes over."""
+    return nodes(m)[radios(m)[place].fates].j if m.changing is not None else links_of(m, place)[0]
+
+
+@njit(forceinline=True)
+def first_receiver(m, place):  # type: ignore[no-untyped-def]
+    """The first of a message's receivers."""
+    return receiver_of(m, place, _first_link(m, place))
+
+
 @njit()
 def _wait_for_sender(m, place):  # type: ignore[no-untyped-def]
     """Ask for the medium unless the sender is busy with another message."""
@@ -125,7 +137,7 @@ def _wait_for_sender(m, place):  # type: ignore[no-untyped-def]
     if s.one_by_one:
         if senders(m)[who].is_sending:
             if s.skips:
-                push(m, FAIL_ALL, place, links_of(m, place)[0], BUSY)
+                push(m, FAIL_ALL, place, _first_link(m, place), BUSY)
             else:
                 last = senders(m)[who].last_waiting
                 if last == NONE:
@@ -176,6 +188,8 @@ def begin(m, place, has_waited):  # type: ignore[no-untyped-def]
         return
     first, last = near(m, e.sender)
     wanted = 1 if s.shared else last - first
+    if m.changing is not None:
+        wanted += _count_fates(m, place)
     if s.spare_receptions < wanted or s.spare_nodes < SPARE:
         push(m, BEGIN, place, has_waited, ZERO)
         s.state = NEEDS_ROOM
@@ -186,10 +200,20 @@ def begin(m, place, has_waited):  # type: ignore[no-untyped-def]
 
 
 @njit()
+def _count_fates(m, place):  # type: ignore[no-untyped-def]
+    """To how many a message is to go."""
+    count, node = 0, radios(m)[place].fates
+    while node != NONE:
+        count += 1
+        node = nodes(m)[node].next
+    return count
+
+
+@njit()
 def refuse(m, place, outcome):  # type: ignore[no-untyped-def]
     """Give a transmission up that would have been next."""
     push(m, NEXT, messages(m)[place].sender, ZERO, ZERO)
-    push(m, FAIL_ALL, place, links_of(m, place)[0], outcome)
+    push(m, FAIL_ALL, place, _first_link(m, place), outcome)
 
 
 @njit()
@@ -224,13 +248,15 @@ def end_at_next(m):  # type: ignore[no-untyped-def]
     s = m.state
     task = tasks(m)[s.depth - 1]
     template, link = task.message, task.link
-    if link == task.last:
+    r = radios(m)[template]
+    if (r.fates == NONE) if m.changing is not None else (link == task.last):
         s.depth -= 1
         take_off_air(m, template)
         free_message(m, template)
         return
     task.link = link + 1
-    r = radios(m)[template]
+    if m.changing is not None:
+        link = nodes(m)[r.fates].j
     receiver = receiver_of(m, template, link)
     delay, lost = laws(m)[TRAVEL].low, False
     node = r.fates
@@ -261,12 +287,18 @@ def fail_at_next(m):  # type: ignore[no-untyped-def]
     s = m.state
     task = tasks(m)[s.depth - 1]
     template, link = task.message, task.link
-    if link == links_of(m, template)[1]:
+    r = radios(m)[template]
+    if (r.fates == NONE) if m.changing is not None else (link == links_of(m, template)[1]):
         s.depth -= 1
         _free_fates(m, template)
         free_message(m, template)
         return
     task.link = link + 1
+    if m.changing is not None:
+        node = r.fates
+        link = nodes(m)[node].j
+        r.fates = nodes(m)[node].next
+        free_node(m, node)
     place = copy_to(m, template, receiver_of(m, template, link), link)
     messages(m)[place].outcome = task.last
     push(m, END, place, ZERO, ZERO)

@@ -9,7 +9,9 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.calendar import (
+    active,
     air,
+    degrees,
     free_node,
     indices,
     indptr,
@@ -27,10 +29,18 @@ from p2psim.network.compiled_engine.state import CAPTURE, EMPTY, LEARNER, NONE, 
 
 @njit(forceinline=True)
 def near(m, sender):  # type: ignore[no-untyped-def]
-    """First and last of the links over which a sender is heard."""
+    """First and last of the places (`link_at`) of the links over which a sender is heard."""
     if sender == LEARNER:
         return 0, m.state.n
+    if m.changing is not None:
+        return indptr(m)[sender], indptr(m)[sender] + degrees(m)[sender]
     return indptr(m)[sender], indptr(m)[sender + 1]
+
+
+@njit(forceinline=True)
+def link_at(m, place):  # type: ignore[no-untyped-def]
+    """The link at a place that `near` gives; places are links where the graph does not change."""
+    return active(m)[place] if m.changing is not None else place
 
 
 @njit(forceinline=True)
@@ -55,8 +65,16 @@ def put_on_air(m, place):  # type: ignore[no-untyped-def]
         r.receptions = _begin(m, ZERO, sender, start, end)
     else:
         r.receptions, last = NONE, NONE
-        first, stop = near(m, sender)
-        for link in range(first, stop):
+        at, stop = near(m, sender)
+        node = r.fates if m.changing is not None else NONE
+        while at < stop or node != NONE:
+            # Where the graph changes, also receivers whose link has gone since the send.
+            link = link_at(m, at) if at < stop else nodes(m)[node].j
+            if node != NONE and nodes(m)[node].j <= link:
+                link = nodes(m)[node].j
+                node = nodes(m)[node].next
+            if at < stop and link_at(m, at) == link:
+                at += 1
             c = _begin(m, row(m, other_end(m, sender, link)), sender, start, end)
             if last == NONE:
                 r.receptions = c

@@ -11,6 +11,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import EVENT, NONE
 from p2psim.core.randomness import Streams
 from p2psim.network.availability.simple import AllOf, Bernoulli, of_part
+from p2psim.network.changes import Upcoming
 from p2psim.network.channels.channel import BACKOFF_AIRTIMES
 from p2psim.network.channels.draws import EdgeValue, airtime_of
 from p2psim.network.channels.effects import Blackout
@@ -20,6 +21,7 @@ from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine import travel as laws
 from p2psim.network.compiled_engine.agents import appoint_poll, appoint_round
 from p2psim.network.compiled_engine.ideal import first_ticks, running_weights
+from p2psim.network.compiled_engine.links import block_of
 from p2psim.network.compiled_engine.machine import advance
 from p2psim.network.compiled_engine.turns import Turns
 from p2psim.network.exchanges import Gossip, Poll, Request, Round
@@ -43,6 +45,7 @@ class MachineRun:
     """One run; the parameters are those of :func:`p2psim.network.compiled_engine.engine.open_run`."""
 
     _turns: Turns | None = None
+    _upcoming: Upcoming | None = None
 
     def __init__(
         self,
@@ -66,7 +69,8 @@ class MachineRun:
         self._arrays: dict[str, np.ndarray] = {}
         self._put_agents(rates, limits)
         self._tables = laws.Tables(self._arrays["agents"])
-        self._m = st.Machine(state=self._state, **self._exchange(), **self._channel(), **self._availability())
+        parts = self._exchange() | self._channel() | self._availability() | self._changes()
+        self._m = st.Machine(state=self._state, **parts)
         for name in ("laws", "places", "cursors", "table"):
             self._put(name, getattr(self._tables, name))
         for name in ("messages", "nodes", "tasks", "receptions"):
@@ -114,6 +118,8 @@ class MachineRun:
             elif s["state"] == st.NEEDS_TURNS:
                 assert self._turns is not None
                 self._put_turns(self._turns.more())
+            elif s["state"] == st.NEEDS_LINKS:
+                self._put_changes()
             else:
                 return
             s["state"] = st.RUNNING
@@ -123,6 +129,12 @@ class MachineRun:
         s = self._state
         s["turn"], s["turn_count"], s["known"] = 0, turns.size, self._turns.known
         self._put("turns", turns)
+
+    def _put_changes(self) -> None:
+        assert self._upcoming is not None
+        s, turns = self._state, block_of(self._upcoming)
+        s["link_turn"], s["link_turn_count"], s["links_known"] = 0, turns.size, self._upcoming.known
+        self._put("link_turns", turns)
 
     # Arrays
 
@@ -319,6 +331,24 @@ class MachineRun:
             absences["first_held"] = absences["last_held"] = NONE
             self._put("absences", absences)
         return {"presence": st.part(availability.has_spans or ALL_PARTS)}
+
+    def _changes(self) -> dict[str, st.Part]:
+        """Links that come and go; at first none is there."""
+        s, links = self._state, self._network.links
+        is_there = links.changes is not None or (ALL_PARTS and not links.star)
+        if is_there:
+            self._put("active", np.arange(links.indices.size))
+            self._put("degrees", np.zeros(links.agents, np.int64))
+            self._put("is_active", np.zeros(links.indices.size, np.uint8))
+            self._put("link_weights", np.ascontiguousarray(links.weights, np.float64))
+        if links.changes is not None:
+            self._upcoming = Upcoming(links, float(s["end"]))
+            self._put_changes()
+        elif is_there:
+            self._arrays["degrees"][:] = np.diff(links.indptr)
+            self._arrays["is_active"][:] = 1
+            s["links_known"] = np.inf
+        return {"changing": st.part(is_there)}
 
     def _begin(self) -> None:
         """Appoint what a learner does first."""

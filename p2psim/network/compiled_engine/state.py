@@ -15,7 +15,7 @@ from p2psim.network import order
 
 WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE, RETRY = map(np.int64, range(len(ev.KINDS)))
 (
-    OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED, GAVE_UP, UNACKNOWLEDGED
+    OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED, GAVE_UP, UNACKNOWLEDGED, ALONE
 ) = map(np.int64, range(len(ev.OUTCOMES)))  # fmt: skip
 LEARNER, NOBODY, NEIGHBOURS, NONE = map(np.int64, (ev.LEARNER, ev.NOBODY, ev.NEIGHBOURS, ev.NONE))
 
@@ -32,8 +32,11 @@ FREE = np.int64(-2)
 #: Where there is no other sender; that of agents is 0 or more, and −1 is the learner.
 EMPTY = np.int64(-9)
 
-#: Why a kernel has returned: a run goes on, has ended, or needs more room, random numbers or turns before it goes on.
-RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED, NEEDS_ROOM, NEEDS_DRAWS, NEEDS_TURNS = map(np.int64, range(7))
+#: Why a kernel has returned: a run goes on, has ended, or needs more room, random numbers, turns or changes of links
+#: before it goes on.
+(
+    RUNNING, BY_COMMITS, BY_TIME, EXHAUSTED, NEEDS_ROOM, NEEDS_DRAWS, NEEDS_TURNS, NEEDS_LINKS,
+) = map(np.int64, range(8))  # fmt: skip
 ENDS = ("", "commits", "time", "exhausted")
 
 #: What a group does at its turn; the last goes with the second, or stands alone.
@@ -93,6 +96,7 @@ ARRAYS = (
     "keys", "laws", "places", "cursors", "table", "clock_times", "clock_agents", "missed_keys", "miss_chances", "turns",
     "group_starts", "group_agents", "absences", "travel_times", "chances", "drawn", "link_states", "blackouts",
     "acknowledged", "owners", "radios", "receptions", "air", "senders",
+    "active", "degrees", "is_active", "link_weights", "link_turns",
 )  # fmt: skip
 
 #: Whole numbers of a run.
@@ -111,6 +115,8 @@ NUMBERS = (
     "rounds", "whole", "late", "left", "is_open", "is_due", "query",
     # presence
     "rejoin", "keeps", "turn", "turn_count",
+    # changes of links
+    "link_turn", "link_turn_count",
     # a shared medium
     "access", "shared", "half_duplex", "one_by_one", "skips", "attempts",
     # nodes of lists, and transmissions as they are received, that are free
@@ -119,8 +125,8 @@ NUMBERS = (
 
 #: Times and chances of a run.
 FLOATS = (
-    "now", "end", "known", "question", "loaded", "acknowledge", "interval", "deadline", "since", "slot", "longest",
-    "capture", "good", "bad", "bad_share", "relaxation",
+    "now", "end", "known", "links_known", "question", "loaded", "acknowledge", "interval", "deadline", "since", "slot",
+    "longest", "capture", "good", "bad", "bad_share", "relaxation",
 )  # fmt: skip
 
 #: All of them.
@@ -179,6 +185,9 @@ CURSOR = np.dtype([("first", np.int64), ("count", np.int64)])
 
 #: A change of presence: when, which group of agents, and what happens (`absence`).
 TURN = np.dtype([("time", np.float64), ("group", np.int64), ("what", np.int64)])
+
+#: A link, in one direction, that comes or goes: when, whose it is, and its place.
+LINK_TURN = np.dtype([("time", np.float64), ("agent", np.int64), ("link", np.int64), ("comes", np.int64)])
 
 #: A message on a shared medium: when it began, and its start and end in the unit that transmissions are compared in.
 RADIO = np.dtype(
@@ -267,6 +276,7 @@ class Machine(NamedTuple):
     gossip: Part
     request: Part
     queries: Part
+    changing: Part
 
 
 def part(is_there: object) -> Part:

@@ -41,7 +41,7 @@ from p2psim.network.compiled_engine.calendar import (
     tasks,
     travel_times,
 )
-from p2psim.network.compiled_engine.receptions import near, other_end
+from p2psim.network.compiled_engine.receptions import link_at, near, other_end
 from p2psim.network.compiled_engine.state import (
     ARRIVAL,
     BY_LINK,
@@ -325,7 +325,7 @@ def copy_to(m, template, receiver, link):  # type: ignore[no-untyped-def]
 
 @njit(forceinline=True)
 def links_of(m, place):  # type: ignore[no-untyped-def]
-    """First and last of the links that a message goes over."""
+    """First and last of the places of the links that a message goes over (`link_over`)."""
     e = messages(m)[place]
     if e.receiver == NEIGHBOURS:
         return near(m, e.sender)
@@ -333,16 +333,16 @@ def links_of(m, place):  # type: ignore[no-untyped-def]
 
 
 @njit(forceinline=True)
+def link_over(m, place, at):  # type: ignore[no-untyped-def]
+    """The link that a message goes over, by a place that `links_of` gives."""
+    return link_at(m, at) if messages(m)[place].receiver == NEIGHBOURS else at
+
+
+@njit(forceinline=True)
 def receiver_of(m, place, link):  # type: ignore[no-untyped-def]
     """Who gets a message over a link."""
     e = messages(m)[place]
     return other_end(m, e.sender, link) if e.receiver == NEIGHBOURS else e.receiver
-
-
-@njit(forceinline=True)
-def first_receiver(m, place):  # type: ignore[no-untyped-def]
-    """The first of a message's receivers."""
-    return receiver_of(m, place, links_of(m, place)[0])
 
 
 @njit()
@@ -361,19 +361,22 @@ def spread(m):  # type: ignore[no-untyped-def]
     template = task.message
     sender, lane = messages(m)[template].sender, messages(m)[template].lane
     while s.depth == depth and s.spare >= SPARE:
-        link = task.link
-        if link == task.last:
+        if task.link == task.last:
             s.depth = depth - 1
             free_message(m, template)
         elif lacks_delay(m, sender, lane):
             return
         else:
-            task.link = link + 1
+            link = link_at(m, task.link)
+            task.link += 1
             place = copy_to(m, template, other_end(m, sender, link), link)
             carry(m, place)
 
 
 @njit(forceinline=True)
 def has_fates(m):  # type: ignore[no-untyped-def]
-    """Whether messages differ in how long they travel, or can be lost on their way."""
-    return m.state.loses != NEVER or laws(m)[TRAVEL].kind != CONSTANT
+    """Whether messages differ in how long they travel, can be lost on their way, or in who hears them.
+
+    Where the graph changes, the fates of a message say who is to hear it, whatever becomes of the links.
+    """
+    return m.changing is not None or m.state.loses != NEVER or laws(m)[TRAVEL].kind != CONSTANT

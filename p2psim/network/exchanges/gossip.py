@@ -6,13 +6,13 @@ In gossip, an agent pushes its model to a neighbour, pulls the neighbour's, or e
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from itertools import accumulate, repeat
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from p2psim.core.events import NONE, SPENT
+from p2psim.core.events import ALONE, NONE, SPENT
 from p2psim.network.channels.draws import UNIT
 from p2psim.network.exchanges.protocol import Exchange
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Broadcast(Exchange):
     """On waking, an agent updates its model (a release) and sends it once, to all its neighbours.
 
-    The send is one event; each neighbour that it reaches is one delivery.
+    The send is one event; each neighbour that it reaches is one delivery. On a graph that changes it goes to the
+    neighbours of that moment; an agent that has none wakes ``alone``, and does nothing.
     """
 
     kind: Literal["broadcast"] = "broadcast"
@@ -32,12 +33,18 @@ class Broadcast(Exchange):
 
     def start(self, world: RunningNetwork) -> None:
         """Start the agents' clocks."""
-        neighbours = [repeat(world.links.of(agent).tolist()) for agent in range(world.links.agents)]
+        neighbours = [_all_of(world, agent) for agent in range(world.links.agents)]
 
         def tick(agent: int) -> None:
             world.update_and_send(agent, neighbours, hear)
 
         world.start_clocks(tick)
+
+
+def _all_of(world: RunningNetwork, agent: int) -> Iterator[Sequence[int]]:
+    """An agent's neighbours at the moment of each of its sends."""
+    while True:
+        yield world.neighbours(agent)
 
 
 def hear(*_: int) -> None:
@@ -71,6 +78,10 @@ class Gossip(Exchange):
     An agent that may make no more releases, and does not go on without its data, makes no more updates nor local
     steps; its wake is ``spent`` where it would lead to one. It still answers in ``pull`` and ``push-pull``, and still
     tells its model in ``push`` where waking makes no update.
+
+    On a graph that changes, the neighbour is drawn among those of that moment; an agent that has none wakes ``alone``,
+    and does nothing. What was sent arrives, even if its link goes meanwhile; but an answer needs a link too, and is
+    not sent when there is none any more. In ``push-pull`` the neighbour then still updates with what it heard.
 
     Choices
     -------
@@ -124,12 +135,13 @@ class _GossipRun:
 
     def _partners(self, agent: int) -> Iterator[tuple[int]]:
         """An agent's next partners, without end, each as the receivers of a message."""
-        links = self._world.links
-        neighbours = links.of(agent).tolist()
-        weights = links.weights[links.indptr[agent] : links.indptr[agent + 1]]
-        running = list(accumulate(weights.tolist()))
+        links, running, known = self._world.links, [], None
+        weight_of = dict(zip(links.of(agent).tolist(), links.weights_of(agent).tolist(), strict=True))
         for u in self._world.draws("peers", agent, UNIT):
+            neighbours = self._world.neighbours(agent)
             if self._by_weight:
+                if neighbours is not known:
+                    known, running = neighbours, list(accumulate(weight_of[peer] for peer in neighbours))
                 # Rounding can lift the mark to the whole sum: that is the last link's.
                 place = min(bisect_right(running, u * running[-1]), len(running) - 1)
             else:
@@ -141,6 +153,9 @@ class _GossipRun:
         world = self._world
         if world.is_spent(agent) and not world.goes_on:
             world.wake(agent, SPENT)
+            return None
+        if not world.neighbours(agent):
+            world.wake(agent, ALONE)
             return None
         return world.wake(agent)
 
@@ -161,6 +176,9 @@ class _GossipRun:
     def tell(self, agent: int) -> None:
         """Tell a neighbour, which then updates."""
         world = self._world
+        if not world.neighbours(agent):
+            world.wake(agent, ALONE)
+            return
         wake = world.wake(agent)
         world.send(agent, next(self._choices[agent]), world.versions[agent], wake, NONE, self._update, hear)
 
@@ -173,8 +191,10 @@ class _GossipRun:
             self._world.send(agent, next(self._choices[agent]), NONE, wake, NONE, self._answer, hear)
 
     def _answer(self, sender: int, agent: int, delivery: int, *_: int) -> None:
-        """Send one's model to who asked or told."""
+        """Send one's model to who asked or told, if it is still a neighbour."""
         world = self._world
+        if not world.linked(agent, sender):
+            return
         world.send(agent, (sender,), world.versions[agent], delivery, NONE, self._update, hear)
 
     # push-pull
@@ -200,7 +220,8 @@ class _GossipRun:
             self._send_steps(agent, next(self._choices[agent]), wake, first=True)
 
     def _join_back(self, sender: int, agent: int, delivery: int, *_: int) -> None:
-        if not self._world.is_spent(agent) or self._world.goes_on:
+        world = self._world
+        if world.linked(agent, sender) and (not world.is_spent(agent) or world.goes_on):
             self._send_steps(agent, (sender,), delivery, first=False)
 
     def _send_steps(self, agent: int, receiver: tuple[int], cause: int, first: bool) -> None:

@@ -12,9 +12,10 @@ from p2psim.core import events as ev
 from p2psim.core.errors import InputError
 from p2psim.core.randomness import Streams
 from p2psim.core.times import until
+from p2psim.network.changes import ActiveLinks
 from p2psim.network.channels.draws import Drawing
 from p2psim.network.members import Members
-from p2psim.network.order import AT_END, OTHER, REGULAR, WAIT
+from p2psim.network.order import AT_END, LINKS, OTHER, REGULAR, WAIT
 from p2psim.network.simpy_engine.agents import agent
 from p2psim.network.simpy_engine.base import Message
 from p2psim.network.simpy_engine.channel import RunningChannel
@@ -72,11 +73,16 @@ class SimPyRun:
         self._under_way = 0
         self._last_commit = commits
         self._last_time = np.inf if time is None else float(time)
+        # Who is linked with whom now, and the lists of neighbours that were asked for since links changed.
+        self._near = ActiveLinks(self.links, self._last_time)
+        self._neighbours: dict[int, list[int]] = {}
         # Triggered when a chunk is full, or the run over.
         self._pause = self.env.event()
         self.presence = Presence(self, network.availability)
         self.present = self.presence.present
         self._channel = RunningChannel(self, network.channel, network.vectors)
+        if self.links.changes is not None:
+            self.env.process(self._change_links())
         self.env.process(self._end_in_time())
         network.availability.start(self, streams)
         self._misses = network.availability.misses(self, streams)
@@ -127,6 +133,25 @@ class SimPyRun:
     def not_beyond_end(self, time: float) -> float:
         """A moment at a regular time, or the end of the run where rounding alone puts it beyond."""
         return until(time, self._last_time)
+
+    def _change_links(self) -> Steps:
+        """Links come and go, before anything else happens at their instant."""
+        while (time := self._near.upcoming) < np.inf:
+            yield from exactly(self.env, time)
+            yield from self.turns.take(LINKS)
+            self._near.advance(time)
+            self._neighbours.clear()
+
+    def neighbours(self, agent: int) -> Sequence[int]:
+        """Neighbours of an agent at this moment, in rising order; not to be changed."""
+        found = self._neighbours.get(agent)
+        if found is None:
+            found = self._neighbours[agent] = self._near.of(agent).tolist()
+        return found
+
+    def linked(self, agent: int, peer: int) -> bool:
+        """Whether two agents that some time are linked are so at this moment."""
+        return self.links.changes is None or self._near.linked(agent, peer)
 
     def _end_in_time(self) -> Steps:
         """The end of a run by its time; without that, when nothing is left to happen."""
@@ -214,6 +239,9 @@ class SimPyRun:
         """Let an agent wake, update its model and send it; receivers are asked for only if there is a send."""
         if self.is_spent(agent) and not self.goes_on:
             self.wake(agent, ev.SPENT)
+            return
+        if not self.neighbours(agent):
+            self.wake(agent, ev.ALONE)
             return
         wake, release = self.wake(agent), self.release(agent)
         commit = self.commit(agent, ev.NOBODY, wake, release)

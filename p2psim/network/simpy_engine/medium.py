@@ -93,7 +93,7 @@ class Interference:
 
     def __init__(self, run: Run, options: Channel, longest: float):
         links = run.links
-        self._links, self._longest = links, longest
+        self._run, self._links, self._longest = run, links, longest
         shared = links.star if options.shared is None else options.shared
         self._everywhere = Place() if shared else None
         self._places = (
@@ -113,11 +113,16 @@ class Interference:
             self._own[sender] = [*recent, (start, end)]
         if self._everywhere is not None:
             return dict.fromkeys(receivers, self._everywhere.begin(sender, start, end))
-        return {place: self._places[place].begin(sender, start, end) for place in self._earshot(sender)}
+        return {
+            place: self._places[place].begin(sender, start, end) for place in self._earshot(sender, receivers)
+        }
 
-    def _earshot(self, sender: int) -> list[int]:
-        """Places where a sender is heard."""
-        return list(range(self._links.agents)) if sender == LEARNER else self._links.of(sender).tolist()
+    def _earshot(self, sender: int, receivers: Sequence[int]) -> Sequence[int]:
+        """Places where a transmission that begins now is heard; a link to a receiver may have gone since the send."""
+        if sender == LEARNER:
+            return range(self._links.agents)
+        near = self._run.neighbours(sender)
+        return near if self._links.changes is None else sorted({*near, *receivers})
 
     def is_busy(self, listener: int, now: float) -> bool:
         """Whether a sender hears another one at its own place."""

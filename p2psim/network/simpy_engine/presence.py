@@ -91,7 +91,7 @@ class Presence:
         if self._rejoin == "reset":
             return NOBODY, 0
         run = self._run
-        online = [peer for peer in run.links.of(agent).tolist() if self.present[peer]]
+        online = [peer for peer in run.neighbours(agent) if self.present[peer]]
         if not online:
             return NOBODY, NONE
         if agent not in self._random:

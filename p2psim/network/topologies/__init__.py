@@ -8,10 +8,18 @@ from pydantic import BeforeValidator
 from p2psim.core.options import BY_NAME
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.registry import AnyOf, register_all
+from p2psim.network.changes import LinkChanges
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.mixing import WeightRule, weights_by_degrees
 from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.blocks import StochasticBlock, TwoCluster
+from p2psim.network.topologies.changing import (
+    ChangingTopology,
+    IntervalTopology,
+    OnePeerExponential,
+    RandomMatching,
+)
+from p2psim.network.topologies.changing_file import ChangingFile
 from p2psim.network.topologies.file import FromFile, FromGraph, is_graph
 from p2psim.network.topologies.points import NearestNeighbours, Similarity
 from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld
@@ -25,13 +33,18 @@ from p2psim.network.topologies.regular import (
     Star,
     StarOfAgents,
 )
+from p2psim.network.topologies.waypoint import RandomWaypoint
 
 register_all(
     [
         Star, Complete, Ring, Grid, StarOfAgents, BinaryTree, Hypercube, Exponential, RandomRegular, ErdosRenyi,
         SmallWorld, ScaleFree, TwoCluster, StochasticBlock, NearestNeighbours, Similarity, FromFile, FromGraph,
+        OnePeerExponential, RandomMatching, RandomWaypoint, ChangingFile,
     ]
 )  # fmt: skip
+
+# It begins as any of these.
+from p2psim.network.topologies.rewired import Rewired  # noqa: E402
 
 #: A graph of NetworkX stands for the topology of it.
 _BY_GRAPH = BeforeValidator(lambda value: {"kind": "networkx", "graph": value} if is_graph(value) else value)
@@ -42,6 +55,8 @@ AnyTopology = Annotated[Topology, AnyOf("topology"), BY_NAME, _BY_GRAPH]
 __all__ = [
     "AnyTopology",
     "BinaryTree",
+    "ChangingFile",
+    "ChangingTopology",
     "Complete",
     "ErdosRenyi",
     "Exponential",
@@ -49,8 +64,13 @@ __all__ = [
     "FromGraph",
     "Grid",
     "Hypercube",
+    "IntervalTopology",
     "NearestNeighbours",
+    "OnePeerExponential",
+    "RandomMatching",
     "RandomRegular",
+    "RandomWaypoint",
+    "Rewired",
     "Ring",
     "ScaleFree",
     "Similarity",
@@ -109,7 +129,10 @@ def draw_links(
         key = stream_key(own, None, "topology")
     else:
         key = stream_key(seed, replica if topology.is_random else None, "topology", variant)
-    return _weighted(topology, topology.links(None, generator(key), given, learner))
+    links = _weighted(topology, topology.links(None, generator(key), given, learner))
+    if isinstance(topology, ChangingTopology):
+        return replace(links, changes=LinkChanges(topology, given, key))
+    return links
 
 
 def _weighted(topology: Topology, links: Graph) -> Graph:

@@ -149,19 +149,36 @@ class SmallWorld(RedrawnTopology):
         a = np.tile(np.arange(agents, dtype=np.int64), half)
         b = (a + np.repeat(np.arange(1, half + 1), agents)) % agents
         moving = np.flatnonzero(random.random(a.size) < self.rewire)
-        taken = np.sort(pair_keys(agents, a, b))
-        for _ in range(_TRIES):
-            if not moving.size:
-                break
-            end = random.integers(agents, size=moving.size)
-            start = a[moving]
-            keys = pair_keys(agents, start, end)
-            free = taken[np.minimum(np.searchsorted(taken, keys), taken.size - 1)] != keys
-            fits = free & is_first(keys) & (start != end)
-            b[moving[fits]] = end[fits]
-            taken = np.sort(np.concatenate([taken, keys[fits]]))
-            moving = moving[~fits]
+        move_ends(agents, a, b, moving, random)
         return a, b
+
+
+def move_ends(
+    agents: int, a: np.ndarray, b: np.ndarray, moving: np.ndarray, random: np.random.Generator
+) -> None:
+    """Lead some links elsewhere, in place: each takes a new second end, uniformly among those that make a new link.
+
+    Parameters
+    ----------
+    agents : int
+    a, b : ndarray of int64, shape (m,)
+        Ends of all links.
+    moving : ndarray of int64
+        Places of those that move. The links that they are at first count as taken.
+    random : numpy.random.Generator
+    """
+    taken = np.sort(pair_keys(agents, a, b))
+    for _ in range(_TRIES):
+        if not moving.size:
+            break
+        end = random.integers(agents, size=moving.size)
+        start = a[moving]
+        keys = pair_keys(agents, start, end)
+        free = taken[np.minimum(np.searchsorted(taken, keys), taken.size - 1)] != keys
+        fits = free & is_first(keys) & (start != end)
+        b[moving[fits]] = end[fits]
+        taken = np.sort(np.concatenate([taken, keys[fits]]))
+        moving = moving[~fits]
 
 
 #: Rounds of repair before a pairing is given up; small graphs can get stuck, large ones take two or three.

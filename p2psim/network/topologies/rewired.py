@@ -1,0 +1,112 @@
+"""A graph whose links are led elsewhere little by little; it may begin as any topology that does not change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from p2psim.core.errors import MeaningError
+from p2psim.core.options import BY_NAME
+from p2psim.core.registry import AnyOf, register
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.topologies.base import EdgeEnds, Seed, Topology
+from p2psim.network.topologies.changing import MOST, ChangingTopology, Interval, IntervalTopology, all_pairs
+from p2psim.network.topologies.random import move_ends
+
+#: Those that change themselves, a learner's star, and what only a program can give.
+_NOT = (
+    "one-peer-exponential", "random-matching", "rewired", "random-waypoint", "changing-file", "star", "networkx",
+)  # fmt: skip
+
+
+@register
+class Rewired(IntervalTopology):
+    """A graph whose links are led elsewhere little by little: in each interval, each with the same chance.
+
+    The graph of the first interval is a topology of its own. After each interval every link is moved with the chance
+    ``share``: it keeps either end, and takes for the other one an agent, uniformly among those with whom that makes
+    a new link, as in the small worlds of Watts and Strogatz. So the number of links stays, while some agents can be
+    alone for a while.
+    """
+
+    kind: Literal["rewired"] = "rewired"
+    of: Annotated[Topology, AnyOf("topology", but=_NOT), BY_NAME] = Field(
+        description="the graph of the first interval; its links weigh 1, and it has no seed of its own"
+    )
+    share: Annotated[float, Field(gt=0, le=1)] = Field(description="chance that a link moves, each interval")
+    interval: Interval
+    seed: Seed = None
+
+    is_random: ClassVar[bool] = True
+    most: ClassVar[int | None] = MOST
+    size_key: ClassVar[str] = "network.topology.of"
+
+    @field_validator("of")
+    @classmethod
+    def _is_plain(cls, of: Topology) -> Topology:
+        if isinstance(of, ChangingTopology):
+            raise ValueError("changes itself: name a graph that does not")
+        if getattr(of, "seed", None) is not None:
+            raise ValueError("has a seed: give it to the whole graph, which is then the same in all replicas")
+        if getattr(of, "weights", None) is not None or getattr(of, "normalise", None) is not None:
+            raise ValueError("asks for weights, and links that move weigh 1")
+        return of
+
+    def size_and_names(self) -> tuple[int | None, tuple[str, ...] | None]:
+        """How many agents the first graph has, and their names, as far as it says either."""
+        return self.of.size_and_names()
+
+    @property
+    def size(self) -> int | None:
+        """Number of agents that the first graph says."""
+        return self.of.size_and_names()[0]
+
+    @property
+    def is_file(self) -> bool:  # type: ignore[override]
+        """Whether a file holds the first graph."""
+        return self.of.is_file
+
+    @property
+    def reads_data(self) -> bool:  # type: ignore[override]
+        """Whether the first graph depends on the records."""
+        return self.of.reads_data
+
+    def by_order(self) -> Self:
+        """The same with agents numbered as the nodes of the first graph occur."""
+        return self.model_copy(update={"of": self.of.by_order()})
+
+    def check_owners(self, labels: Sequence[str]) -> None:
+        """Raise if the data has another number of owners, of these names, than the first graph."""
+        self.of.check_owners(labels)
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """All links that there can be."""
+        first = self.of.links(agents, random, given)
+        if (first.weights != 1).any():
+            raise MeaningError(
+                self.size_key, "links that move weigh 1, and those of the first graph have weights"
+            )
+        if first.indices.size == agents * (agents - 1):
+            raise MeaningError(self.size_key, "links cannot move in a graph that has them all")
+        return all_pairs(agents)
+
+    def rounds(self, graph: Graph, random: np.random.Generator, given: TopologyInputs) -> Iterator[EdgeEnds]:
+        """See `IntervalTopology.rounds`."""
+        n = graph.agents
+        first = self.of.links(n, random, given)
+        a = np.repeat(np.arange(n, dtype=np.int64), np.diff(first.indptr))
+        b = first.indices.astype(np.int64)
+        a, b = a[a < b], b[a < b]
+        while True:
+            yield a, b
+            moving = np.flatnonzero(random.random(a.size) < self.share)
+            turned = moving[random.random(moving.size) < 0.5]
+            a[turned], b[turned] = b[turned], a[turned].copy()
+            move_ends(n, a, b, moving, random)
+
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return self.of.link_ends(agents)

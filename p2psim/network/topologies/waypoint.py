@@ -1,0 +1,107 @@
+"""Agents that move in a square, linked while they are near: random waypoint mobility."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from p2psim.core.options import AS_TUPLE, NonNegative, Positive
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.topologies.base import Agents, EdgeEnds, Seed
+from p2psim.network.topologies.changing import MOST, IntervalTopology, all_pairs
+
+
+class RandomWaypoint(IntervalTopology):
+    """Agents move in the unit square, and are linked while they are within a radius (Johnson and Maltz 1996).
+
+    Each agent starts at a uniform place. It goes straight to a uniform destination at a uniform speed, pauses there,
+    and goes on to the next. Who is near whom is looked at once an interval: a link lasts until the first look
+    at which its ends are further apart. The same agents walk the same ways whatever the radius and the interval.
+
+    Agents that travel are more often in the middle than at the rim, and slow travels last longer than fast ones: at
+    time 0 neither is so yet, and ``warm_up`` lets them walk before. The lowest speed is positive, since otherwise the
+    mean speed would tend to 0 (Yoon, Liu and Noble 2003).
+    """
+
+    kind: Literal["random-waypoint"] = "random-waypoint"
+    radius: Positive = Field(
+        description="distance up to which two agents are linked; the square has sides of 1"
+    )
+    speed: Annotated[tuple[Positive, Positive], AS_TUPLE] = Field(
+        description="lowest and highest speed, in sides of the square per unit of time"
+    )
+    pause: NonNegative = Field(0.0, description="time that an agent stays at each destination")
+    interval: Positive = Field(
+        description="time between looks at who is near whom; the k-th look is at k·interval"
+    )
+    warm_up: NonNegative = Field(0.0, description="time that agents have moved before time 0")
+    agents: Agents = None
+    seed: Seed = None
+
+    is_random: ClassVar[bool] = True
+    most: ClassVar[int | None] = MOST
+
+    @model_validator(mode="after")
+    def _is_in_order(self) -> Self:
+        if self.speed[0] > self.speed[1]:
+            raise ValueError(f"speed: the lowest, {self.speed[0]:g}, is above the highest, {self.speed[1]:g}")
+        return self
+
+    def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
+        """All links that there can be."""
+        return all_pairs(agents)
+
+    def rounds(self, graph: Graph, random: np.random.Generator, given: TopologyInputs) -> Iterator[EdgeEnds]:
+        """See `IntervalTopology.rounds`."""
+        from scipy.spatial import cKDTree
+
+        where, number = self.walk(graph.agents, random), 0
+        while True:
+            pairs = cKDTree(where(number * self.interval)).query_pairs(self.radius, output_type="ndarray")
+            yield pairs[:, 0], pairs[:, 1]
+            number += 1
+
+    def walk(self, agents: int, random: np.random.Generator) -> Callable[[float], np.ndarray]:
+        """Let agents walk.
+
+        Returns
+        -------
+        callable
+            Gives the places of all agents at a time, shape (agents, 2); times that it is asked for must not go back.
+        """
+        low, high = self.speed
+        begin, start = np.zeros(agents), random.random((agents, 2))
+        # Way ℓ of all agents is drawn together when the first of them sets out on it.
+        ways: dict[int, np.ndarray] = {}
+        numbers, drawn = np.zeros(agents, np.int64), 0
+        aim, arrives = start.copy(), np.zeros(agents)
+        arrives -= self.pause  # so that all set out at once
+
+        def where(time: float) -> np.ndarray:
+            nonlocal drawn
+            now = time + self.warm_up
+            while (late := np.flatnonzero(arrives + self.pause <= now)).size:
+                while drawn <= numbers[late].max():
+                    ways[drawn] = random.random((agents, 3))
+                    drawn += 1
+                way = np.stack(
+                    [ways[number][i] for i, number in zip(late.tolist(), numbers[late].tolist(), strict=True)]
+                )
+                begin[late], start[late], aim[late] = arrives[late] + self.pause, aim[late], way[:, :2]
+                length = np.hypot(*(aim[late] - start[late]).T)
+                arrives[late] = begin[late] + length / (low + (high - low) * way[:, 2])
+                numbers[late] += 1
+                for done in [number for number in ways if number < numbers.min()]:
+                    del ways[done]
+            lasts = np.where(arrives > begin, arrives - begin, 1.0)
+            share = np.clip((now - begin) / lasts, 0, 1)
+            return start + share[:, None] * (aim - start)
+
+        return where
+
+    def link_ends(self, agents: int) -> float:
+        """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
+        return min(np.pi * self.radius**2, 1.0) * agents * (agents - 1)
