@@ -55,6 +55,8 @@ class LearningAlgorithm(Options):
         What is minimised: the fitness of a star, models of their own for agents on a graph, or one model for all.
     vectors : int
         p-vectors in a message.
+    takes_changes : bool
+        Whether it runs on a graph whose links come and go: it then needs no weights, or those of each moment.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -70,6 +72,7 @@ class LearningAlgorithm(Options):
     by_edge: ClassVar[bool] = False
     trains_any_model: ClassVar[bool] = False
     rejoins: ClassVar[bool] = False
+    takes_changes: ClassVar[bool] = False
     forecast: ClassVar[str] = ""
     audited_as: ClassVar[str] = ""
     objective: ClassVar[Literal["fitness", "personalised", "shared"]] = "personalised"

@@ -91,8 +91,15 @@ class CheckReport:
             complain(warning, "warning")
         for note in self.notes:
             print(f"note: {note}")
+        # Graphs that stay have other facts than graphs that change.
+        names = list(dict.fromkeys(name for fact in self.facts for name in fact.facts))
         each_cell = zip(self.cells, self.facts, strict=True)
-        print_table([{"cell": cell.index, **cell.swept, **fact.facts} for cell, fact in each_cell])
+        print_table(
+            [
+                {"cell": cell.index, **cell.swept, **{name: fact.facts.get(name) for name in names}}
+                for cell, fact in each_cell
+            ]
+        )
         each = max(FEWEST_AGENTS, MOST_ROWS // len(self.cells))
         print_table(self._privacy(each), "\nprivacy of each agent")
         longest = max(len(fact.privacy) for fact in self.facts)

@@ -244,7 +244,7 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     missing = tree["network"]["exchange"]["kind"] not in parts("exchange")
     for by_edge in (False, True) if missing else ("edge" in mode,):
         try:
-            known = Ordering(own_exchange=missing)
+            known = Ordering(own_exchange=missing, own_links=True)
             verify([stream], links, by_edge=by_edge, resending=resending, order=known)
             return ""
         except SimulationError as error:

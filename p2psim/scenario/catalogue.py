@@ -129,7 +129,13 @@ def parts(schemas: Schemas, key: str = "", schema: Schema | None = None) -> list
         collected.append(SectionInfo(key, kind_of(schemas, leaf), meaning, leaf, synonyms_of(schemas, leaf)))
         for name, field in schemas.fields(leaf).items():
             collected += parts(schemas, f"{key}.{name}".lstrip("."), field)
-    return collected
+    # A part inside of one of its own kind, as of a graph that begins as another, is explained beside that.
+    explained = {(part.key, part.schema["cls"]) for part in collected}
+    return [
+        part
+        for part in collected
+        if "." not in part.key or (part.key.rpartition(".")[0], part.schema["cls"]) not in explained
+    ]
 
 
 def _choices(schemas: Schemas, schema: Schema) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
 from p2psim.scenario import learning_rules
+from p2psim.scenario.changing_rules import changing
 from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING
@@ -315,7 +316,7 @@ def _named_once(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def rules_of(algorithm: Any) -> tuple[Rule, ...]:
     """Rules for an algorithm: by whether there is a learner, and by what is minimised."""
-    of_network = (_star, _silent_owners) if algorithm.star_exchanges else (_graph,)
+    of_network = (_star, _silent_owners) if algorithm.star_exchanges else (_graph, changing)
     of_objective: dict[str, tuple[Rule, ...]] = {
         "fitness": (learning_rules.fitness, _star_owners, learning_rules.reweighting),
         "personalised": (learning_rules.personalised, _kinds, learning_rules.alone),

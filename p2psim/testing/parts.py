@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,8 +18,10 @@ from p2psim.data.partitions import Partition, check_division
 from p2psim.data.records import Held
 from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.optimum import minimise
+from p2psim.network.changes import LinkChanges
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.topologies.base import Topology
+from p2psim.network.topologies.changing import ChangingTopology
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE
@@ -275,8 +278,11 @@ def check_topology(part: Topology) -> Iterator[str]:
     differs = not all(_same(links, other) for other in others)
     if differs and not part.is_random:
         yield "the graph depends on the generator: set `is_random: ClassVar[bool] = True`"
-    if part.is_random and not differs:
+    changes = isinstance(part, ChangingTopology)
+    if part.is_random and not differs and not changes:
         yield "it says that it is random, and seven generators gave one graph"
+    if isinstance(part, ChangingTopology) and number == links.agents:
+        yield from _faults_of_changes(part, links, given)
     try:
         part.links(number + 1, np.random.default_rng(1), given)
     except InputError:
@@ -308,6 +314,26 @@ def _faults(links: Graph, number: int) -> Iterator[str]:
         ),
     }
     yield from (fault for fault, holds in faults.items() if holds)
+
+
+#: Changes of a graph that are looked at.
+CHANGES = 20
+
+
+def _faults_of_changes(part: ChangingTopology, links: Graph, given: TopologyInputs) -> Iterator[str]:
+    def read(seed: int) -> list[list[object]]:
+        changes = LinkChanges(part, given, stream_key(seed, None, "topology")).read(links)
+        first = itertools.islice(changes, CHANGES)
+        return [[one.time, one.comes.tolist(), one.goes.tolist()] for one in first]
+
+    try:
+        once = read(1)
+        if once != read(1):
+            yield "links change otherwise a second time: take random numbers from the argument `random` alone"
+        if not part.is_random and once != read(2):
+            yield "changes depend on the generator: set `is_random: ClassVar[bool] = True`"
+    except MeaningError as error:
+        yield str(error)
 
 
 def _same(a: Graph, b: Graph) -> bool:

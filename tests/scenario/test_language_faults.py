@@ -16,7 +16,7 @@ from p2psim.scenario.yaml import read
 TOPOLOGIES = (
     "star, complete, ring, grid, star-of-agents, binary-tree, hypercube, exponential, random-regular, erdos-renyi, "
     "small-world, watts-strogatz, scale-free, barabasi-albert, two-cluster, planted-partition, stochastic-block, knn, "
-    "similarity, file, networkx"
+    "similarity, file, networkx, one-peer-exponential, random-matching, random-waypoint, changing-file, rewired"
 )
 
 
@@ -107,8 +107,7 @@ TOPOLOGIES = (
             "kind: asyncstar",
             "learning.algorithm",
             "unknown kind 'asyncstar'; known: async-star, synchronous-descent, synchronous-averaging, "
-            "coordinate-descent, model-propagation, gossip-admm, averaging, push-sum, decentralised-sgd, gossip-learning, "
-            "fedavg, fedasync, fedbuff; "
+            "coordinate-descent, model-propagation, gossip-admm, averaging, push-sum; "
             "did you mean async-star?",
         ),
         (

@@ -176,6 +176,7 @@ class Averaging(GraphAlgorithm):
     touches_data: ClassVar[bool] = False
     forecast: ClassVar[str] = "graph_averaging"
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
+    takes_changes: ClassVar[bool] = True
 
     def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""
@@ -214,6 +215,7 @@ class PushSum(GraphAlgorithm):
     mu: ClassVar[float] = 1.0
     touches_data: ClassVar[bool] = False
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
+    takes_changes: ClassVar[bool] = True
 
     def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""
@@ -252,6 +254,7 @@ class GossipAlgorithm(GraphAlgorithm):
 
     mu: ClassVar[float] = 1.0
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
+    takes_changes: ClassVar[bool] = True
     has_anchor: ClassVar[bool] = False
 
     def replay(self, task: GraphTask, track: bool) -> ModelReplay:

@@ -118,13 +118,16 @@ _MOST_CENTRALITIES = 2000
 
 
 def graph_centralities(links: Graph) -> dict[str, np.ndarray]:
-    """Degrees and normalised centralities (Freeman 1979), unweighted; NaN where there are too many agents."""
+    """Degrees and normalised centralities (Freeman 1979), unweighted; NaN where there are too many agents.
+
+    Of a graph that changes, degrees count those who can ever be neighbours, and there are no other centralities.
+    """
     key = links.indptr.tobytes(), links.indices.tobytes()
-    return _centralities(*key)
+    return _centralities(*key, _MOST_CENTRALITIES if links.changes is None else 0)
 
 
 @lru_cache(maxsize=8)
-def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.ndarray]:
+def _centralities(indptr_bytes: bytes, indices_bytes: bytes, most: int) -> dict[str, np.ndarray]:
     indptr, indices = np.frombuffer(indptr_bytes, np.int64), np.frombuffer(indices_bytes, np.int32)
     degrees = np.diff(indptr)
     n = degrees.size
@@ -132,7 +135,7 @@ def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.nda
         "degree": degrees.astype(np.int32),
         "degree_centrality": degrees / max(n - 1, 1),
     }
-    if n > _MOST_CENTRALITIES:
+    if n > most:
         return table | {f"{name}_centrality": np.full(n, np.nan) for name in ("closeness", "betweenness")}
     import rustworkx as rx
 

@@ -213,6 +213,12 @@ class GraphCell(PreparedCell):
         """See `PreparedCell.centralities`."""
         return graph_centralities(self.links)
 
+    @property
+    def _comes_back(self) -> bool:
+        """Whether the graph stays, or is known to come back after some changes."""
+        changes = self.links.changes
+        return changes is None or changes.period(self.links.agents) is not None
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """See `PreparedCell.warnings`: no fact has any."""
@@ -224,7 +230,10 @@ class GraphCell(PreparedCell):
         assert setup.network.rates is not None
         ticks = (setup.time or 0.0) * setup.network.rates.sum()
         expected = setup.commits if setup.commits is not None else ticks
-        hears = problem.indices.size / problem.agents if self.scenario.network.exchange.sends_to_all else 1
+        ends = float(problem.indices.size)
+        if self.links.changes is not None:
+            ends = self.scenario.network.topology.link_ends(problem.agents)
+        hears = ends / problem.agents if self.scenario.network.exchange.sends_to_all else 1
         facts: dict[str, object] = {
             "agents": problem.agents,
             "records": int(problem.records.sum()),
@@ -233,6 +242,6 @@ class GraphCell(PreparedCell):
             "μ": problem.mu,
             "C": problem.contraction,
             "Ξ": self.bound,
-            **spectral_facts(self.links),
+            **(spectral_facts(self.links) if self._comes_back else {}),
         }
         return facts, int(expected * (3 + hears)), []

@@ -273,6 +273,8 @@ def _digest(links: Graph) -> str:
         # The length tells where a name ends.
         made.update(f"{len(name)} {name}".encode())
         made.update(values.tobytes())
+    if links.changes is not None:
+        made.update(links.changes.digest.encode())
     return made.hexdigest()
 
 
