@@ -185,11 +185,14 @@ class Claim:
         Sensitivity over scale.
     rate : float
         Probability that a record is in the batch of a release, in (0, 1].
+    poisson : bool
+        Whether it is drawn whatever the others do.
     """
 
     noise: Noise
     losses: np.ndarray
     rate: float
+    poisson: bool = False
 
     @property
     def sampled_losses(self) -> np.ndarray:
@@ -198,7 +201,7 @@ class Claim:
 
     @property
     def _charges(self) -> Charges:
-        return Charges.of(sampled(self.noise, self.rate), self.losses)
+        return Charges.of(sampled(self.noise, self.rate, self.poisson), self.losses)
 
     def delta(self, epsilon: float) -> float:
         """δ at ε."""

@@ -54,7 +54,7 @@ class AuditSystem(ABC):
     Raises
     ------
     MeaningError
-        If batches have a size and agents so many records that an audit would take long.
+        If batches have a size and agents so many records that an audit would take long, or are parts of epochs.
 
     Attributes
     ----------
@@ -83,6 +83,12 @@ class AuditSystem(ABC):
         self.cell, self.agents, self.dimension = cell, tuple(agents), int(cell.problem.dimension)
         held = cell.problem.records[list(agents)]
         self._batch = batch_of(cell.scenario.learning.algorithm)
+        if self._batch.kind == "epochs":
+            raise MeaningError(
+                "learning.algorithm.batch",
+                "an audit needs batches that are drawn anew for each release, and those of epochs are not: take fixed "
+                "or poisson",
+            )
         self.records = held if self._batch.kind == "fixed" else np.minimum(held, MOST_RECORDS)
         if self.records.max() > MOST_WITH_BATCHES:
             raise MeaningError(

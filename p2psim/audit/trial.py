@@ -91,7 +91,7 @@ def audit_system(system: AuditSystem, replica: int, samples: int, gamma: float) 
     streams = streams_of(scenario, replica)
     run = prepare_run(system, plan, streams, scenario.network.engine)
     losses = run.losses[run.is_audited]
-    claim = Claim(plan.mechanism.noise, losses[: run.audited], system.rate)
+    claim = Claim(plan.mechanism.noise, losses[: run.audited], system.rate, plan.poisson)
     scores, noise = [], []
     canaries = pairs(system.limits, system.dimension)
     laws = [law]

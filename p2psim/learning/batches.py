@@ -4,6 +4,9 @@ A batch's gradient is the sum of its records' gradients, divided by a public num
 drawn. Replacing one record then moves it by at most 2Ξ over that number, and only where the record was drawn, which
 is what amplification by subsampling rests on under replace-one (Balle, Barthe, Gaboardi, "Privacy amplification by
 subsampling", NeurIPS 2018). It has the mean of the full gradient.
+
+Batches of an epoch have no such gain: they are parts of one shuffle, so that who was in one of them is not in the next.
+Their releases are charged as if every one held every record.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from p2psim.core.errors import AgentError
 from p2psim.core.options import BY_NAME, Count, Options
 
 #: How a batch is drawn, for kernels.
-POISSON, FIXED = 0, 1
+POISSON, FIXED, SHUFFLED = 0, 1, 2
 
 
 class Whole(Options):
@@ -26,6 +29,8 @@ class Whole(Options):
 
     kind: Literal["whole"] = "whole"
     code: ClassVar[int | None] = None
+    #: Whether batches are drawn in secret, each without regard to the others, so that a release costs less for it.
+    amplifies: ClassVar[bool] = False
 
     def rates(self, records: np.ndarray) -> np.ndarray:
         """Chance of each agent's records to take part, shape (N,)."""
@@ -42,6 +47,7 @@ class PoissonBatch(Options):
     kind: Literal["poisson"] = "poisson"
     rate: Annotated[float, Field(gt=0, le=1)] = Field(description="q; the sum is divided by q·n_i")
     code: ClassVar[int | None] = POISSON
+    amplifies: ClassVar[bool] = True
 
     def rates(self, records: np.ndarray) -> np.ndarray:
         """Chance of each agent's records to take part, shape (N,)."""
@@ -58,6 +64,7 @@ class FixedBatch(Options):
     kind: Literal["fixed"] = "fixed"
     size: Count = Field(description="b; no agent may hold fewer records, but one may hold none")
     code: ClassVar[int | None] = FIXED
+    amplifies: ClassVar[bool] = True
 
     def rates(self, records: np.ndarray) -> np.ndarray:
         """Chance of each agent's records to take part, shape (N,).
@@ -67,14 +74,7 @@ class FixedBatch(Options):
         MeaningError
             If an agent holds some records, but fewer than b.
         """
-        short = np.flatnonzero((records > 0) & (records < self.size))
-        if short.size:
-            agent = int(short[0])
-            raise AgentError(
-                "learning.algorithm.batch.size",
-                f"must be at most what each agent holds, {records[agent]} records for agent {{agent}}, got {self.size}",
-                agent,
-            )
+        _check_size(self.size, records)
         return np.where(records > 0, self.size / np.maximum(records, 1), 1.0)
 
     def divisors(self, records: np.ndarray) -> np.ndarray:
@@ -82,7 +82,46 @@ class FixedBatch(Options):
         return np.where(records > 0, float(self.size), 1.0)
 
 
-Batch = Annotated[Whole | PoissonBatch | FixedBatch, Field(discriminator="kind"), BY_NAME]
+class EpochBatch(Options):
+    """b records each, the next ones of a shuffle of all, which is drawn anew for each epoch.
+
+    An epoch is ⌊n_i/b⌋ releases. The records that are left over, fewer than b, take no part in it.
+    """
+
+    kind: Literal["epochs"] = "epochs"
+    size: Count = Field(description="b; no agent may hold fewer records, but one may hold none")
+    code: ClassVar[int | None] = SHUFFLED
+    amplifies: ClassVar[bool] = False
+
+    def rates(self, records: np.ndarray) -> np.ndarray:
+        """Chance of each agent's records to take part, shape (N,): 1, as nothing is claimed for it.
+
+        Raises
+        ------
+        MeaningError
+            If an agent holds some records, but fewer than b.
+        """
+        _check_size(self.size, records)
+        return np.ones(records.size)
+
+    def divisors(self, records: np.ndarray) -> np.ndarray:
+        """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
+        return np.where(records > 0, float(self.size), 1.0)
+
+
+def _check_size(size: int, records: np.ndarray) -> None:
+    """Raise if an agent holds some records, but fewer than a batch has."""
+    short = np.flatnonzero((records > 0) & (records < size))
+    if short.size:
+        agent = int(short[0])
+        raise AgentError(
+            "learning.algorithm.batch.size",
+            f"must be at most what each agent holds, {records[agent]} records for agent {{agent}}, got {size}",
+            agent,
+        )
+
+
+Batch = Annotated[Whole | PoissonBatch | FixedBatch | EpochBatch, Field(discriminator="kind"), BY_NAME]
 
 
 _WHOLE = Whole()
@@ -123,11 +162,11 @@ class Sampling:
     Attributes
     ----------
     code : int
-        `POISSON` or `FIXED`.
+        `POISSON`, `FIXED` or `SHUFFLED`.
     rates : ndarray, shape (N,)
-        Chance of each agent's records to take part.
+        Chance of each agent's records to take part, as the batch's own `rates` tells it.
     sizes : ndarray of int64, shape (N,)
-        Records in each batch of fixed size.
+        Records in each batch of fixed size, or of an epoch.
     divisors : ndarray, shape (N,)
         Number by which each agent's sum of gradients is divided.
     key : ndarray of uint64, shape (2,)
@@ -160,7 +199,7 @@ def sampling(batch: Batch, records: np.ndarray, key: np.ndarray) -> Sampling | N
     Raises
     ------
     MeaningError
-        As `FixedBatch.rates`.
+        As `FixedBatch.rates` and `EpochBatch.rates`.
     """
     if batch.code is None:
         return None

@@ -1,8 +1,6 @@
-"""Compiled computations on one agent's records: batches, rounding to a grid, mean gradients and mean losses.
+"""Compiled computations on one agent's records: rounding to a grid, mean gradients and mean losses.
 
-Each release has a series of random numbers of its own, addressed by agent and release: a batch does not depend on which
-others were drawn, nor in what order. Values are rounded to a grid because noise on a grid hides only values that lie on
-it.
+Values are rounded to a grid because noise on a grid hides only values that lie on it.
 
 Gradients are those of an owner of a star, with the check of the claimed bound, and those of a release on a graph, of
 all records or of a batch. `evaluate` finds a mean loss and its gradient in one pass over the records.
@@ -16,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.philox import philox_block, unit
-from p2psim.learning.batches import POISSON
+from p2psim.learning.batch_kernel import draw_batch
 from p2psim.learning.losses.compiled import parts, slope
 
 
@@ -73,55 +70,6 @@ class OwnerRecords(NamedTuple):
     suspect_offsets: np.ndarray
 
 
-@njit()
-def draw_poisson(key, agent, release, records, rate, rows):  # type: ignore[no-untyped-def]
-    """Write the places of the records that take part to ``rows``, in order; returns how many.
-
-    Goes from one such record to the next: the number of records between them is geometric, ⌊log(1 − u)/log(1 − q)⌋.
-    So a batch costs one uniform a record in it, and one more, whatever the number of the others.
-    """
-    if rate == 1.0:
-        for r in range(records):
-            rows[r] = r
-        return records
-    scale = math.log1p(-rate)
-    count, at, block = 0, -1, 0
-    while True:
-        words = philox_block(key, agent, block, release)
-        block += 1
-        for lane in range(4):
-            skipped = math.log(1.0 - unit(words[lane])) / scale
-            if skipped >= records - 1 - at:  # compared as it is: it may be too large for an integer
-                return count
-            at += 1 + int(skipped)
-            rows[count] = at
-            count += 1
-
-
-@njit()
-def draw_fixed(key, agent, release, records, size, rows, taken):  # type: ignore[no-untyped-def]
-    """Write the places of ``size`` records, drawn without replacement, to ``rows``; returns how many.
-
-    Floyd's algorithm (Bentley and Floyd, "Programming pearls: a sample of brilliance", CACM 1987): one uniform a drawn
-    record, whatever the number of the others. ``taken`` is all False before and after.
-    """
-    words = philox_block(key, agent, 0, release)
-    for k in range(size):
-        if k > 0 and k & 3 == 0:
-            words = philox_block(key, agent, k >> 2, release)
-        last = records - size + k
-        place = int(
-            unit(words[k & 3]) * (last + 1)
-        )  # at most last: u ≤ 1 − 2**-53, and the product rounds down
-        if taken[place]:
-            place = last
-        taken[place] = True
-        rows[k] = place
-    for k in range(size):
-        taken[rows[k]] = False
-    return size
-
-
 @njit(inline="always")
 def _clipped(d, norm, clip):  # type: ignore[no-untyped-def]
     """A slope, such that the gradient of a record of this norm has at most a norm of ``clip``."""
@@ -150,23 +98,11 @@ def mean_gradient(records, rows, first, last, divisor, theta, out):  # type: ign
 
 
 @njit()
-def draw_batch(batch, agent, query, held):  # type: ignore[no-untyped-def]
-    """Write the places of a batch's records among those that an agent holds to the batch's rows; returns how many.
-
-    ``batch`` is `p2psim.learning.batches.Sampling.for_kernel`.
-    """
-    code, rates, sizes, _, key, rows, taken = batch
-    if code == POISSON:
-        return draw_poisson(key, agent, query, held, rates[agent], rows)
-    return draw_fixed(key, agent, query, held, sizes[agent], rows, taken)
-
-
-@njit()
 def batch_gradient(records, theta, batch, agent, release, out):  # type: ignore[no-untyped-def]
     """Sum of the gradients of a release's batch, each clipped, over the public divisor; see `draw_batch`."""
     divisors, rows = batch[3], batch[5]
-    first, held = records.offsets[agent], records.offsets[agent + 1] - records.offsets[agent]
-    count = draw_batch(batch, agent, release, held)
+    first = records.offsets[agent]
+    count = draw_batch(batch, agent, release, records.offsets[agent + 1] - first)
     for k in range(count):
         rows[k] += first
     mean_gradient(records, rows, 0, count, divisors[agent], theta, out)

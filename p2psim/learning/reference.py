@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.events import COMMIT, DELIVER, JOIN, SEND
-from p2psim.learning.batches import POISSON, GradientRule, Sampling
+from p2psim.learning.batches import POISSON, SHUFFLED, GradientRule, Sampling
 from p2psim.learning.graph.admm import AdmmRule
 from p2psim.learning.graph.problem import GraphProblem, GraphTask
 from p2psim.learning.star.problem import StarProblem
@@ -25,11 +25,16 @@ Message = tuple[np.ndarray, ...]
 
 def drawn(sampling: Sampling, agent: int, release: int, records: int) -> list[int]:
     """Places of the records that take part in an agent's numbered release."""
-    counter = np.array([0, release, agent, 0], dtype=np.uint64)
+    size = int(sampling.sizes[agent])
+    # Batches of an epoch are parts of one shuffle, whose numbers have the address of the epoch.
+    batches = records // size if sampling.code == SHUFFLED and size else 1
+    counter = np.array([0, release // batches, agent, 0], dtype=np.uint64)
     random = np.random.Generator(np.random.Philox(counter=counter, key=sampling.key)).random
     if sampling.code == POISSON:
         return _poisson(random, records, float(sampling.rates[agent]))
-    return _fixed(random, records, int(sampling.sizes[agent]))
+    if sampling.code == SHUFFLED:
+        return _shuffled(random, records, size, release % batches)
+    return _fixed(random, records, size)
 
 
 def _poisson(random, records: int, rate: float) -> list[int]:  # type: ignore[no-untyped-def]
@@ -51,6 +56,14 @@ def _fixed(random, records: int, size: int) -> list[int]:  # type: ignore[no-unt
         place = math.floor(random() * (last + 1))
         rows.append(last if place in rows else place)
     return rows
+
+
+def _shuffled(random, records: int, size: int, batch: int) -> list[int]:  # type: ignore[no-untyped-def]
+    order = list(range(records))
+    for k in range((batch + 1) * size):
+        place = k + math.floor(random() * (records - k))
+        order[k], order[place] = order[place], order[k]
+    return order[batch * size : (batch + 1) * size]
 
 
 def mean_gradient(

@@ -83,6 +83,8 @@ class Plan:
         Noise as if each record stood for this many.
     forecast : RunForecast
         What is known of the run beforehand.
+    poisson : bool
+        Whether each record takes part whatever the others do, where rates are below 1.
     equal : ndarray, shape (N,), or None
         Loss of each release of an agent, where an accountant composed them.
     factor : float
@@ -99,6 +101,7 @@ class Plan:
     rates: np.ndarray
     scale_records: float
     forecast: RunForecast
+    poisson: bool = False
     equal: np.ndarray | None = None
     factor: float = 1.0
 
@@ -244,7 +247,7 @@ class Plan:
     def _noises(self) -> tuple[tuple[Noise, ...], np.ndarray]:
         """Noises that differ by the share of the records that releases sample, and the place of each agent's."""
         rates, kinds = np.unique(self.rates, return_inverse=True)
-        noises = tuple(sampled(self.mechanism.noise, float(rate)) for rate in rates)
+        noises = tuple(sampled(self.mechanism.noise, float(rate), self.poisson) for rate in rates)
         return noises, kinds.reshape(-1).astype(np.int32)
 
 

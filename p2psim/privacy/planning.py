@@ -107,6 +107,7 @@ def plan(
     never: bool = False,
     contraction: float | None = None,
     rates: np.ndarray | None = None,
+    poisson: bool = False,
     dimension: int = 1,
     factors: np.ndarray | None = None,
 ) -> Plan:
@@ -134,6 +135,8 @@ def plan(
         C of `p2psim.theory.bounds.graph.contraction_rate`, for allocation ``contraction`` with rate auto.
     rates : ndarray, shape (N,), optional
         Chance of each agent's records to take part in a release; 1 when left out.
+    poisson : bool
+        Whether each record takes part whatever the others do.
     factors : ndarray, shape (N,), optional
         What each agent multiplies its gradients by before noise, and so their sensitivity.
     dimension : int
@@ -170,6 +173,7 @@ def plan(
         rates,
         scale_records,
         RunForecast(expected, 1.0 / shares, contraction),
+        poisson,
     )
     return planned if never or not limited.any() else _within_budgets(planned, limited, horizon)
 
@@ -245,6 +249,6 @@ def _solved(planned: Plan, alike: np.ndarray, solve: Callable[[int, dict[str, An
         agent = int(first[at])
         # After a start that guarantees nothing there is nothing to keep within the budget.
         before = Charges.of(noise, start[agent]) if start is not None and start[agent] < np.inf else None
-        budget = {"noise": sampled(noise, float(planned.rates[agent])), "before": before}
+        budget = {"noise": sampled(noise, float(planned.rates[agent]), planned.poisson), "before": before}
         values[at] = solve(agent, budget | {"epsilon": float(limit.epsilon[agent]), "delta": limit.delta})
     return values[place.reshape(-1)]

@@ -38,8 +38,8 @@ def _accountants(scenario: ScenarioFields) -> Iterator[Fault]:
     from p2psim.privacy.accounting.noises import Subsampled
 
     noise = privacy.mechanism.noise
-    if batch_of(scenario.learning.algorithm).code is not None:
-        noise = Subsampled(noise, 0.5)
+    if batch_of(scenario.learning.algorithm).amplifies:
+        noise = Subsampled(noise, 0.5)  # or one for Poisson samples, which the same accountants know
     named = [(f"privacy.accountant.{i}", name) for i, name in enumerate(privacy.accountant)]
     named += [("privacy.enforce", privacy.enforce)] if privacy.enforce else []
     compose = getattr(privacy.allocation, "composed_by", None)

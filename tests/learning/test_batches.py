@@ -14,9 +14,18 @@ from star_cases import LOSSES, random_problem, replay_compiled, star_events
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import stream_key
-from p2psim.learning.batches import POISSON, FixedBatch, GradientRule, PoissonBatch, Sampling, Whole, sampling
+from p2psim.learning.batch_kernel import draw_batch
+from p2psim.learning.batches import (
+    EpochBatch,
+    FixedBatch,
+    GradientRule,
+    PoissonBatch,
+    Sampling,
+    Whole,
+    sampling,
+)
 from p2psim.learning.graph.problem import GraphRule
-from p2psim.learning.owner_kernel import Records, batch_gradient, draw_fixed, draw_poisson
+from p2psim.learning.owner_kernel import Records, batch_gradient
 from p2psim.learning.reference import drawn, mean_gradient
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.reference import reference_replay
@@ -24,23 +33,23 @@ from p2psim.learning.star.reference import reference_replay
 LEVEL = 1e-6
 KEY = stream_key(5, 0, "batches")
 
-batches = st.builds(PoissonBatch, rate=st.sampled_from([1e-300, 1e-3, 0.1, 0.5, 0.999, 1.0])) | st.builds(
-    FixedBatch, size=st.integers(1, 6)
+batches = (
+    st.builds(PoissonBatch, rate=st.sampled_from([1e-300, 1e-3, 0.1, 0.5, 0.999, 1.0]))
+    | st.builds(FixedBatch, size=st.integers(1, 6))
+    | st.builds(EpochBatch, size=st.integers(1, 6))
 )
 
 
 def compiled(how: Sampling, agent: int, release: int, records: int) -> list[int]:
     """The batch that the kernels draw."""
-    rows, taken = np.zeros(records, np.int64), np.zeros(records, np.bool_)
-    if how.code == POISSON:
-        count = draw_poisson(how.key, agent, release, records, how.rates[agent], rows)
-    else:
-        count = draw_fixed(how.key, agent, release, records, how.sizes[agent], rows, taken)
+    batch = how.for_kernel(np.array([records]))
+    *_, rows, taken = batch
+    count = draw_batch(batch, agent, release, records)
     assert not taken.any()
     return rows[:count].tolist()
 
 
-def many(batch: PoissonBatch | FixedBatch, records: int, releases: int) -> np.ndarray:
+def many(batch: PoissonBatch | FixedBatch | EpochBatch, records: int, releases: int) -> np.ndarray:
     """Whether each record takes part in each release, shape (releases, records)."""
     how = sampling(batch, np.array([records]), KEY)
     found = np.zeros((releases, records), bool)
@@ -106,6 +115,50 @@ class TestDrawing:
         assert stats.chisquare(counts, expected).pvalue > LEVEL
 
 
+class TestEpochs:
+    """Batches that are parts of one shuffle."""
+
+    @given(
+        records=st.integers(1, 40),
+        size=st.integers(1, 12),
+        epoch=st.integers(0, 10**6),
+        agent=st.integers(0, 2),
+    )
+    def test_an_epoch_has_every_record_once_but_for_what_is_left_over(self, records, size, epoch, agent):
+        size = min(size, records)
+        how, batches = sampling(EpochBatch(size=size), np.full(3, records), KEY), records // size
+        parts = [compiled(how, agent, epoch * batches + t, records) for t in range(batches)]
+        assert {len(part) for part in parts} == {size}
+        rows = [row for part in parts for row in part]
+        assert len(set(rows)) == len(rows) == batches * size
+
+    def test_all_orders_are_alike(self):
+        """24 orders of four records, in four batches of one: 20,000 epochs."""
+        how, n, epochs = sampling(EpochBatch(size=1), np.array([4]), KEY), 4, 20_000
+        orders = [tuple(compiled(how, 0, n * e + t, n)[0] for t in range(n)) for e in range(epochs)]
+        counts = [orders.count(order) for order in itertools.permutations(range(n))]
+        assert sum(counts) == epochs
+        assert stats.chisquare(counts).pvalue > LEVEL
+
+    def test_epochs_are_independent(self):
+        """Records that the first batches of two epochs have in common: hypergeometric."""
+        how, n, b = sampling(EpochBatch(size=5), np.array([20]), KEY), 20, 5
+        firsts = [set(compiled(how, 0, e * (n // b), n)) for e in range(4001)]
+        common = np.bincount([len(one & other) for one, other in itertools.pairwise(firsts)], minlength=b + 1)
+        expected = 4000 * stats.hypergeom.pmf(np.arange(b + 1), n, b, b)
+        few = expected < 5
+        common, expected = (np.append(a[~few], a[few].sum()) for a in (common, expected))
+        assert stats.chisquare(common, expected).pvalue > LEVEL
+
+    def test_what_is_left_over_changes_from_epoch_to_epoch(self):
+        how = sampling(EpochBatch(size=3), np.array([7]), KEY)
+        left = np.zeros(7, int)
+        for epoch in range(7000):
+            used = {row for t in range(2) for row in compiled(how, 0, 2 * epoch + t, 7)}
+            left[list(set(range(7)) - used)] += 1
+        assert stats.chisquare(left).pvalue > LEVEL
+
+
 class TestSizes:
     def test_divisors_and_rates(self):
         records = np.array([0, 10, 40])
@@ -115,11 +168,14 @@ class TestSizes:
         np.testing.assert_allclose(PoissonBatch(rate=0.1).divisors(records), [0.1, 1, 4])
         assert FixedBatch(size=10).rates(records).tolist() == [1, 1, 0.25]
         assert FixedBatch(size=10).divisors(records).tolist() == [1, 10, 10]
+        assert EpochBatch(size=10).rates(records).tolist() == [1, 1, 1]
+        assert EpochBatch(size=10).divisors(records).tolist() == [1, 10, 10]
         assert sampling(Whole(), records, KEY) is None
 
-    def test_more_than_an_agent_holds_is_refused(self):
+    @pytest.mark.parametrize("kind", [FixedBatch, EpochBatch])
+    def test_more_than_an_agent_holds_is_refused(self, kind):
         with pytest.raises(MeaningError, match="9 records for agent 1, got 10") as caught:
-            sampling(FixedBatch(size=10), np.array([0, 9, 40]), KEY)
+            sampling(kind(size=10), np.array([0, 9, 40]), KEY)
         assert caught.value.faults[0].key == "learning.algorithm.batch.size"
 
 
@@ -214,7 +270,7 @@ class TestStar:
         problem = random_problem(LOSSES["logistic"](), [6, 6], 3, seed=1)
         events, noise, method = star_events(2, 40, 1), np.zeros((40, 3)), StarMethod(0.05, 0.5, False)
         full = replay_compiled(problem, method, events, noise).recorded.theta
-        for batch in (PoissonBatch(rate=1.0), FixedBatch(size=6)):
+        for batch in (PoissonBatch(rate=1.0), FixedBatch(size=6), EpochBatch(size=6)):
             how = sampling(batch, problem.records, KEY)
             theta = replay_compiled(problem, method, events, noise, sampling=how).recorded.theta
             np.testing.assert_allclose(theta, full, rtol=1e-12)

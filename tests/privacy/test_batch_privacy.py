@@ -12,7 +12,7 @@ from star_cases import scenario
 
 from p2psim.core.errors import InputError
 from p2psim.learning.batches import FixedBatch, PoissonBatch
-from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled
+from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, Subsampled, sampled
 from p2psim.privacy.plan import Claims
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
@@ -81,7 +81,8 @@ def test_no_release_of_a_batch_costs_more_than_is_charged(others, mine, theirs, 
     if isinstance(batch, FixedBatch) and batch.size > n:
         batch = FixedBatch(size=n)
     rate = batch.rates(np.array([n]))[0]
-    charged = float(Subsampled(noise, float(rate)).delta(np.array([loss]), np.array([epsilon]))[0])
+    charging = sampled(noise, float(rate), isinstance(batch, PoissonBatch))
+    charged = float(charging.delta(np.array([loss]), np.array([epsilon]))[0])
     found = divergence(batch, [*others, mine], [*others, theirs], noise, loss, epsilon)
     assert found <= charged + 1e-5
 
@@ -94,6 +95,62 @@ def test_a_batch_of_one_among_equals_costs_all_that_is_charged(noise, epsilon):
     charged = float(Subsampled(noise, 1 / n).delta(np.array([loss]), np.array([epsilon]))[0])
     found = divergence(FixedBatch(size=1), [-1.0] * 3 + [1.0], [-1.0] * 4, noise, loss, epsilon)
     assert found == pytest.approx(charged, abs=1e-5)
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.3, 0.9])
+@pytest.mark.parametrize("loss", [0.3, 2.0, 5.0])
+@pytest.mark.parametrize("epsilon", [-0.4, 0.0, 0.05, 0.6])
+def test_a_poisson_batch_of_a_record_alone_costs_all_that_is_charged(rate, loss, epsilon):
+    """Gaussian noise, and a record replaced by its opposite: no less may be charged."""
+    charged = float(sampled(GAUSSIAN, rate, poisson=True).delta(np.array([loss]), np.array([epsilon]))[0])
+    assert divergence(PoissonBatch(rate=rate), [1.0], [-1.0], GAUSSIAN, loss, epsilon) == pytest.approx(
+        charged, abs=1e-5
+    )
+
+
+#: Points in a plane, and the area that belongs to each.
+LINE = np.linspace(-9.0, 9.0, 601)
+PLANE = np.stack(np.meshgrid(LINE, LINE))
+AREA = (LINE[1] - LINE[0]) ** 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    norms=st.tuples(st.floats(0, 1) | st.just(1.0), st.floats(0, 1) | st.just(1.0)),
+    angle=st.floats(0, 2 * math.pi),
+    radius=st.floats(0.2, 2.5),
+    rate=st.floats(0.01, 0.95),
+    epsilon=st.floats(0, 1.5),
+)
+def test_no_record_in_a_plane_costs_more_than_opposites_on_a_line(norms, angle, radius, rate, epsilon):
+    """The worst pair of Poisson samples under Gaussian noise, in two dimensions: any x and x' of norm at most r."""
+
+    def density(norm, direction):
+        centre = radius * norm * np.array([math.cos(direction), math.sin(direction)])
+        return np.exp(-((PLANE - centre[:, None, None]) ** 2).sum(axis=0) / 2) / (2 * math.pi)
+
+    with_it = density(norms[0], 0.0), density(norms[1], angle)
+    P, Q = ((1 - rate) * density(0.0, 0.0) + rate * one for one in with_it)
+    found = float(np.maximum(P - math.exp(epsilon) * Q, 0).sum() * AREA)
+    charged = float(
+        sampled(GAUSSIAN, rate, poisson=True).delta(np.array([2 * radius]), np.array([epsilon]))[0]
+    )
+    assert found <= charged + 1e-5
+
+
+def test_a_visible_absence_costs_more_than_amplification_would_claim():
+    """Owners that are sampled for a round, one record replaced, loss 1, q = .01, ε = 3.
+
+    The rule would claim δ = 1.5e-5 at ε' = .175. Who sees that an owner takes part sees its whole release then, and
+    nothing else: δ(ε') is q times that of the whole, 3.3e-3.
+    """
+    q, loss = 0.01, np.array([1.0])
+    moved = math.log(1 + q * math.expm1(3.0))
+    assert moved == pytest.approx(0.175, abs=5e-4)
+    claimed = float(Subsampled(GAUSSIAN, q).delta(loss, np.array([moved]))[0])
+    visible = q * float(GAUSSIAN.delta(loss, np.array([moved]))[0])
+    assert claimed == pytest.approx(1.5e-5, rel=0.03)
+    assert visible == pytest.approx(3.3e-3, rel=0.01)
 
 
 def with_batch(one: Scenario, batch: dict) -> Scenario:
@@ -176,6 +233,27 @@ def test_accountants_that_do_not_know_samples_are_refused(mechanism, accountant)
     with pytest.raises(InputError, match=accountant) as caught:
         with_batch(scenario(changes), {"kind": "poisson", "rate": 0.1})
     assert "pld" in str(caught.value)
+
+
+@pytest.mark.parametrize("accountant", ["basic", "rdp", "zcdp", "pld"])
+def test_a_shuffled_epoch_costs_as_much_as_all_records(accountant, tmp_path):
+    """Nothing is claimed for who is in which part of a shuffle: each release costs its whole loss, by any accountant.
+
+    The sum is divided by b: noise is n_i/b times that of the whole, for owners of 40, 60 and 100 records.
+    """
+    changes = {
+        "privacy.epsilon": 6.0,
+        "privacy.delta": 1e-5,
+        "privacy.accountant": [accountant],
+        "privacy.allocation": {"kind": "cap", "releases": 4},
+        "record.events": True,
+    }
+    workspace = Workspace(tmp_path)
+    epochs = with_batch(scenario(changes), {"kind": "epochs", "size": 8})
+    part, whole = (simulate(one, 0, workspace) for one in (epochs, scenario(changes)))
+    np.testing.assert_array_equal(part.ledger[f"epsilon_{accountant}"], whole.ledger[f"epsilon_{accountant}"])
+    owner = np.repeat(np.arange(3), part.ledger["releases"])
+    np.testing.assert_allclose((part.noise / whole.noise)[:, 0], np.array([5, 7.5, 12.5])[owner], rtol=1e-12)
 
 
 def test_each_agent_has_its_own_rate_however_many_there_are(tmp_path):

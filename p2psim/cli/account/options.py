@@ -30,7 +30,7 @@ MOST = 10_000_000
 MOST_KINDS = 127
 
 #: Noises of a list.
-NOISES = ("laplace", "gaussian", "discrete-laplace", "pure")
+NOISES = ("laplace", "gaussian", "discrete-laplace", "pure", "poisson-gaussian")
 
 _ENTRY = re.compile(
     r"(?:(?P<noise>[a-z-]+):)?(?P<number>[^@x:]+)(?:@(?P<rate>[^@x:]+))?(?:x(?P<count>[^@x:]+))?"
@@ -105,9 +105,14 @@ def _number(text: str) -> float:
 
 
 def noise_of(name: str, rate: float | None) -> Noise:
-    """Return the accountants' noise of that name, sampled at a rate if there is one."""
+    """Return the accountants' noise of that name, sampled at a rate if there is one.
+
+    Samples are such that the account holds for any kind of batch; ``poisson-gaussian`` is for Poisson samples.
+    """
     from p2psim.privacy.accounting import noises
 
+    if name == "poisson-gaussian":
+        return noises.sampled(noises.GAUSSIAN, 1.0 if rate is None else rate, poisson=True)
     named = (noises.LAPLACE, noises.GAUSSIAN, noises.DISCRETE_LAPLACE, noises.PURE)
     noise = next(noise for noise in named if noise.name == name)
     return noise if rate is None else noises.Subsampled(noise, rate)

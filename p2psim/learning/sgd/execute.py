@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
+from p2psim.learning.batch_kernel import draw_batch
 from p2psim.learning.models.kernels import add_gradient
-from p2psim.learning.owner_kernel import draw_batch, snapped
+from p2psim.learning.owner_kernel import snapped
 from p2psim.learning.reference import drawn, on_grid
 from p2psim.learning.sgd.problem import TrainingTask
 from p2psim.learning.sgd.program import COMBINE, GRADIENT, INSTRUCTIONS, Program

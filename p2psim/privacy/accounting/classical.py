@@ -15,8 +15,9 @@ import numpy as np
 
 from p2psim.privacy.accounting.accountant import Accountant, basic_sums
 from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.gaussian_curves import gaussian_delta
 from p2psim.privacy.accounting.grids import least, upper_crossing
-from p2psim.privacy.accounting.noises import Noise, gaussian_delta, is_gaussian, is_pure
+from p2psim.privacy.accounting.noises import Noise, is_gaussian, is_pure
 
 
 def advanced(S2: np.ndarray, D: np.ndarray, delta: float) -> np.ndarray:

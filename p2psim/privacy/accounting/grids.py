@@ -13,7 +13,8 @@ does not lower. So the new pair of laws dominates the old one at every ε, and d
 dots" (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022), and the excess is of second order in h. Mass above the grid
 goes to +∞, mass below it up to the lowest point: both only raise δ.
 
-Every pair here is symmetric, P(L = −l) = e^{−l}·P(L = l), and so is its split. So the upper halves of laws are enough.
+Every pair of a replaced record is symmetric, P(L = −l) = e^{−l}·P(L = l), and so is its split. So the upper halves of
+laws are enough. A noise that has a ``reverse`` is not symmetric: its lower half comes from the upper half of that.
 
 An unbounded loss goes to +∞ from where its curve has fallen to a floor. The floor follows from the δ that is sought, so
 that what all releases together send to +∞ is a small share of it.
@@ -145,7 +146,13 @@ def spread(noise: Noise, losses: np.ndarray) -> np.ndarray:
 
 
 def reach(noise: Noise, losses: np.ndarray, floor: float = LEAST_FLOOR) -> np.ndarray:
-    """Ends of the grids for losses: where the mass above is nothing, or goes to +∞."""
+    """Ends of the grids for losses: where the mass above is nothing, or goes to +∞; the larger of two directions."""
+    one = _reach(noise, losses, floor)
+    reverse = getattr(noise, "reverse", None)
+    return one if reverse is None else np.maximum(one, _reach(reverse, losses, floor))
+
+
+def _reach(noise: Noise, losses: np.ndarray, floor: float) -> np.ndarray:
     if is_pure(noise):
         return np.asarray(noise.pure(losses))  # type: ignore[attr-defined]
 
@@ -188,10 +195,15 @@ def ends(charges: Charges, floor: float = LEAST_FLOOR) -> np.ndarray:
     return charges.each(lambda noise, losses: reach(noise, losses, floor))
 
 
-def _mirrored(upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0.0) -> LossDistributions:
-    """Laws from their masses at h, …, w·h, shape (u, w): the image below, and at 0 what is left and ``spare``."""
+def _mirrored(
+    upper: np.ndarray, h: float, beyond: float = 0.0, spare: float = 0.0, reverse: np.ndarray | None = None
+) -> LossDistributions:
+    """Laws from their masses at h, …, w·h, shape (u, w): the image below, and at 0 what is left and ``spare``.
+
+    The image is that of ``reverse``, if that is given: masses of the other direction there.
+    """
     places = np.arange(1, upper.shape[1] + 1) * h
-    lower = upper * np.exp(-np.minimum(places, 745.0))
+    lower = (upper if reverse is None else reverse) * np.exp(-np.minimum(places, 745.0))
     centre = 1 - beyond - upper.sum(axis=1) - lower.sum(axis=1)
     mass = np.concatenate([lower[:, ::-1], np.maximum(centre, 0.0)[:, None] + spare, upper], axis=1)
     return LossDistributions(mass, np.full(upper.shape[0], beyond))
@@ -213,14 +225,17 @@ def _from_curve(noise: Noise, loss: float, end: float, h: float, floor: float) -
     if error is not None and is_pure(noise):
         values[-1] = 0.0
     falls = np.append(-np.diff(values), 0.0)
-    # Slopes on either side of a point, times e^l there.
-    upper = np.maximum(falls[:-1] / -np.expm1(-h) - falls[1:] / np.expm1(h), 0.0)
+    upper = _connected(falls, h)
+    reverse = _reversed(noise, loss, places, h)
     image = np.append(from_above(upper, np.exp(-h)), 0.0)
     polygon = -np.expm1(-h) * np.cumsum(image[::-1])[::-1]
     if error is None:
         polygon = values[-1] + polygon
         return _mirrored(
-            upper[None, :], h, float(values[-1] + max((values - polygon).max(), 0.0) + _ROUNDING)
+            upper[None, :],
+            h,
+            float(values[-1] + max((values - polygon).max(), 0.0) + _ROUNDING),
+            reverse=reverse,
         )
     # Below the floor a value may have lost its digits. The sums of the polygon are wrong by 4u a term at most, and the
     # difference that the mass at 0 is by 2u·log₂(w).
@@ -228,7 +243,25 @@ def _from_curve(noise: Noise, loss: float, end: float, h: float, floor: float) -
     wanted = values * (1 + error) - beyond
     lacking = wanted > 0
     raised = np.max(wanted[lacking] / polygon[lacking], initial=1.0) * (1 + 1e-15 * last)
-    return _mirrored(upper[None, :] * raised, h, float(beyond), 5e-15)
+    return _mirrored(upper[None, :] * raised, h, float(beyond), 5e-15, reverse)
+
+
+def _connected(falls: np.ndarray, h: float) -> np.ndarray:
+    """Masses above 0 of a polygon in e^ε, by how its values fall: slopes on either side of a point, times e^l."""
+    return np.asarray(np.maximum(falls[:-1] / -np.expm1(-h) - falls[1:] / np.expm1(h), 0.0))
+
+
+#: Share of the masses of another direction that is left at 0, where it raises δ, for what rounding may have added.
+_LEFT = 1e-9
+
+
+def _reversed(noise: Noise, loss: float, places: np.ndarray, h: float) -> np.ndarray | None:
+    """Masses of the other direction at h, …, w·h, shape (1, w); None where both directions are alike."""
+    reverse = getattr(noise, "reverse", None)
+    if reverse is None:
+        return None
+    values = np.asarray(reverse.delta(np.full(places.size, loss), places), dtype=float)
+    return _connected(np.append(-np.diff(values), 0.0), h)[None, :] * (1 - _LEFT)
 
 
 def from_above(mass: np.ndarray, fall: float) -> np.ndarray:

@@ -18,6 +18,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from p2psim.privacy.accounting.gaussian_curves import gaussian_delta, poisson_gaussian_delta
+
 Float = np.ndarray
 
 #: Relative error of the curves here, at most, besides that of their arguments: see `gaussian_delta`.
@@ -171,7 +173,8 @@ class Subsampled:
     by advanced joint convexity (Balle, Barthe, Gaboardi 2018, Theorem 2): P₁ and ν differ in one record that is there
     or not (Poisson), which moves a sum by half as much as a replacement, or in one that is replaced (without
     replacement). That holds for ε' ≥ 0; for ε' < 0 the curve is completed by symmetry, since replacing has no
-    direction. The result is convex in e^{ε'}, so it is the curve of a pair, which composes.
+    direction. The result is convex in e^{ε'}, so it is the curve of a pair, which composes. Without replacement it is
+    reached (by others who are alike). Poisson samples cost less; for Gaussian noise `PoissonGaussian` tells how much.
 
     Attributes
     ----------
@@ -221,9 +224,61 @@ class Subsampled:
         return _symmetric(epsilon, upper)
 
 
-def sampled(noise: Noise, rate: float) -> Noise:
-    """A noise whose releases each sample this share of the records."""
-    return noise if rate == 1 else Subsampled(noise, rate)
+@dataclass(frozen=True)
+class PoissonGaussian:
+    """Gaussian noise on the sum over a Poisson sample of the records, exactly.
+
+    Each record is drawn with probability q, and then adds a vector of norm at most r = μ/2, in units of σ. A record is
+    replaced. The pair is (1 − q)N(0, 1) + qN(r, 1) and (1 − q)N(0, 1) + qN(−r, 1), in any dimension.
+
+    Proof. Given who else is drawn, the two laws are (1 − q)N(0) + qN(x) and (1 − q)N(0) + qN(x') about the others' sum,
+    with ‖x‖, ‖x'‖ ≤ r; their mixtures over the others are no easier to tell apart, as hockey-stick divergences are
+    jointly convex. For ε' ≥ 0, with e^{ε'} = 1 + q(e^ε − 1) and β = e^{ε'−ε}, the divergence of the two is exactly q
+    times that of N(x) from (1 − β)N(0) + βN(x') at ε (Balle, Barthe, Gaboardi 2018, Theorem 2). With N(x) moved to 0
+    that is E[φ((1 − β)e^{G_A − E[G_A²]/2} + βe^{G_B − E[G_B²]/2})], where φ(s) = max(0, 1 − e^ε·s) is convex,
+    G_A = ⟨A, Z⟩ and G_B = ⟨B, Z⟩ for a standard normal Z, A = −x and B = x' − x. By Kahane's convexity inequality
+    (1986) such a mean does not fall where covariances rise: its derivative along (1 − t)K + tK' is
+    ½Σ_ij (K'_ij − K_ij)·E[w_i·e^{…}·w_j·e^{…}·φ''] ≥ 0. And ⟨A, A⟩ ≤ r², ⟨B, B⟩ ≤ 4r², ⟨A, B⟩ ≤ 2r², all of which
+    are reached together by x = r and x' = −r on a line. For ε' < 0 exchange the two laws, which the pair is symmetric
+    in.
+
+    Attributes
+    ----------
+    rate : float
+        q, in (0, 1).
+    """
+
+    rate: float
+    relative_error: ClassVar[float | None] = _CURVE_ERROR
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < 1:
+            raise ValueError(f"a sampling rate must be in (0, 1), got {self.rate}")
+
+    @property
+    def name(self) -> str:
+        """That of the noise, and the rate."""
+        return f"gaussian sampled at {self.rate:g} by poisson"
+
+    def delta(self, losses: Float, epsilon: Float) -> Float:
+        """See `p2psim.privacy.accounting.gaussian_curves.poisson_gaussian_delta`."""
+        return _symmetric(epsilon, lambda e: poisson_gaussian_delta(losses, self.rate, e))
+
+
+def sampled(noise: Noise, rate: float, poisson: bool = False) -> Noise:
+    """A noise whose releases each sample this share of the records.
+
+    Parameters
+    ----------
+    noise : Noise
+    rate : float
+        In (0, 1].
+    poisson : bool
+        Whether each record is drawn whatever the others do. For Gaussian noise less is then charged.
+    """
+    if rate == 1:
+        return noise
+    return PoissonGaussian(rate) if poisson and is_gaussian(noise) else Subsampled(noise, rate)
 
 
 def before_sampling(losses: Float, rates: Float | float) -> Float:
@@ -309,57 +364,3 @@ def exp_beyond_line(x: np.ndarray) -> np.ndarray:
 def _log_sum(up: np.ndarray, rise: np.ndarray, beyond: np.ndarray) -> np.ndarray:
     """log(1 + beyond); where the exponent is large log(up·e^rise), the largest term."""
     return np.where(rise > _LARGE, rise + np.log(up), np.log1p(beyond))
-
-
-#: Below this μ the difference of two Mills ratios is integrated, since it would cancel.
-_NARROW = 0.5
-#: Nodes of the quadrature, exact to 1e-16 on intervals of that length.
-_NODES = 10
-
-
-def gaussian_delta(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-    """Φ(−a) − e^ε·Φ(−b), a = ε/μ − μ/2, b = a + μ, of N(0, 1) and N(μ, 1) (Balle, Wang 2018, Theorem 8).
-
-    Since e^ε·φ(b) = φ(a), it is φ(a)·(R(a) − R(b)), R the Mills ratio (1 − Φ)/φ; and as R' = xR − 1, for small μ it is
-    φ(a)·∫ from a to b of 1 − xR(x).
-
-    Parameters
-    ----------
-    mu : ndarray
-        Not negative; 0 tells nothing.
-    epsilon : ndarray
-        Not negative; broadcasts.
-    """
-    from scipy.special import log_ndtr, ndtr
-
-    mu, epsilon = np.broadcast_arrays(np.asarray(mu, dtype=float), np.asarray(epsilon, dtype=float))
-    told = mu > 0
-    with np.errstate(over="ignore", under="ignore"):
-        ratio = epsilon / np.where(told, mu, 1.0)
-        a, b = ratio - mu / 2, ratio + mu / 2
-        height = np.exp(-(a**2) / 2) / np.sqrt(2 * np.pi)
-        result = np.empty(mu.shape)
-        narrow = mu < _NARROW
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        inside = a[narrow, None] + mu[narrow, None] * (nodes + 1) / 2
-        result[narrow] = height[narrow] * mu[narrow] / 2 * (_less_than_one(inside) @ weights)
-        right = ~narrow & (a >= 0)
-        result[right] = height[right] * (_mills(a[right]) - _mills(b[right]))
-        left = ~narrow & (a < 0)
-        result[left] = ndtr(-a[left]) - np.exp(epsilon[left] + log_ndtr(-b[left]))
-    return np.where(told, np.clip(result, 0.0, 1.0), 0.0)
-
-
-def _mills(x: np.ndarray) -> np.ndarray:
-    """(1 − Φ(x))/φ(x)."""
-    from scipy.special import erfcx
-
-    return np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2))
-
-
-def _less_than_one(x: np.ndarray) -> np.ndarray:
-    """1 − x·R(x); for large x the first terms of its series 1/x² − 3/x⁴ + 15/x⁶ − 105/x⁸."""
-    far = x > 40
-    y = 1 / np.where(far, x, 1.0) ** 2
-    near = np.where(far, 0.0, x)
-    return np.where(far, y * (1 - 3 * y * (1 - 5 * y * (1 - 7 * y))), 1 - near * _mills(near))

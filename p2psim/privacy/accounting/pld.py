@@ -19,6 +19,7 @@ from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import HIGHEST, LOWEST, gaussian_epsilon
 from p2psim.privacy.accounting.convolution import NOTHING, PrivacyProfile, Tilted
 from p2psim.privacy.accounting.convolution import curve as of_sum
+from p2psim.privacy.accounting.gaussian_curves import gaussian_delta
 from p2psim.privacy.accounting.grids import (
     HUGE,
     LEAST_FLOOR,
@@ -28,7 +29,7 @@ from p2psim.privacy.accounting.grids import (
     spread,
     upper_crossing,
 )
-from p2psim.privacy.accounting.noises import Noise, gaussian_delta, is_gaussian, is_pure, relative_error
+from p2psim.privacy.accounting.noises import Noise, is_gaussian, is_pure, relative_error
 
 #: Points above 0 of a row of the rough grid on which the tilt is looked for, at most, and of any row.
 _ROUGH, _WIDEST = 1 << 10, 1 << 16
@@ -288,12 +289,18 @@ def sparse(noise: Noise, loss: float, end: float, scale: float) -> tuple[np.ndar
     loss, end, scale : float
         ``scale`` is how fine the law is near 0.
     """
-    rising = np.union1d(np.geomspace(min(scale / 50, end), end, _FEW), np.linspace(0.0, end, _FEW))
-    values = np.asarray(noise.delta(np.full(rising.size, loss), rising), dtype=float)
-    falls, steps = -np.diff(values), np.diff(rising)
-    upper = np.append(falls / -np.expm1(-steps), 0.0)[:-1]
-    upper[:-1] -= falls[1:] / np.expm1(steps[1:])
-    upper = np.maximum(upper, 0.0)
-    lower = upper * np.exp(-np.minimum(rising[1:], 745.0))
+    first = max(min(scale / 50, end), _TINY)  # which may underflow
+    rising = np.union1d(np.geomspace(first, end, _FEW), np.linspace(0.0, end, _FEW))
+
+    def above(noise: Noise) -> np.ndarray:
+        values = np.asarray(noise.delta(np.full(rising.size, loss), rising), dtype=float)
+        falls, steps = -np.diff(values), np.diff(rising)
+        upper = np.append(falls / -np.expm1(-steps), 0.0)[:-1]
+        upper[:-1] -= falls[1:] / np.expm1(steps[1:])
+        return np.maximum(upper, 0.0)
+
+    upper = above(noise)
+    reverse = getattr(noise, "reverse", None)
+    lower = (upper if reverse is None else above(reverse)) * np.exp(-np.minimum(rising[1:], 745.0))
     centre = max(1 - float(upper.sum() + lower.sum()), 0.0)
     return np.concatenate([-rising[:0:-1], rising]), np.concatenate([lower[::-1], [centre], upper])

@@ -15,7 +15,7 @@ from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
 from p2psim.data.prepare import Prepared
-from p2psim.learning.batches import GradientRule, batch_of
+from p2psim.learning.batches import POISSON, GradientRule, batch_of
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.losses import Loss
 from p2psim.learning.sgd.problem import SharedProblem
@@ -259,7 +259,11 @@ def plan_releases(
 ) -> Plan:
     """Plan the releases of all agents, which hold so many records; for the rest see `p2psim.privacy.planning.plan`."""
     privacy, batch = scenario.privacy, batch_of(scenario.learning.algorithm)
-    rest |= {"scale_records": privacy.scale_records, "rates": batch.rates(records)}
+    rest |= {
+        "scale_records": privacy.scale_records,
+        "rates": batch.rates(records),
+        "poisson": batch.code == POISSON,
+    }
     divisors = batch.divisors(records)
     return plan(privacy.mechanism, privacy.allocation, limit, bound, divisors, horizon, shares, **rest)
 

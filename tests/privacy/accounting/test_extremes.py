@@ -13,11 +13,19 @@ from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import gaussian_mu
-from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE, Noise, Subsampled
+from p2psim.privacy.accounting.noises import (
+    DISCRETE_LAPLACE,
+    GAUSSIAN,
+    LAPLACE,
+    PURE,
+    Noise,
+    PoissonGaussian,
+    Subsampled,
+)
 
 NOISES: tuple[Noise, ...] = (
     LAPLACE, PURE, GAUSSIAN, DISCRETE_LAPLACE, Subsampled(LAPLACE, 1e-3), Subsampled(GAUSSIAN, 1e-3),
-    Subsampled(PURE, 1e-300),
+    Subsampled(PURE, 1e-300), PoissonGaussian(1e-3), PoissonGaussian(1e-300),
 )  # fmt: skip
 LEAST = 5e-324
 
@@ -76,6 +84,9 @@ def test_epsilon_is_a_number_and_falls_with_delta(own: Charges, pair: list[float
 )  # beside the window of a transform
 @example(Charges.of(Subsampled(PURE, 1e-300), [1e-300]), [0.0, 1.0])
 @example(Charges.of(LAPLACE, []), [0.0, 1.0])
+@example(
+    Charges.of(LAPLACE, [1.0]).plus(Charges.of(Subsampled(PURE, 1e-300), [1e-22])), [0.0, 1.0]
+)  # a law that is finer than the least number
 def test_delta_is_a_probability_and_falls_with_epsilon(own: Charges, pair: list[float]) -> None:
     low, high = sorted(pair)
     # Rounding of a curve that is known by its values alone.

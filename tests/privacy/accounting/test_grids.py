@@ -19,7 +19,7 @@ from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.convolution import Tilted, _convolve, curve
 from p2psim.privacy.accounting.grids import LossDistributions, discretise
-from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, PURE, Noise, Subsampled
+from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE, PURE, Noise, PoissonGaussian, Subsampled
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ NOISES: tuple[Noise, ...] = (
     Own(),
     Subsampled(LAPLACE, 0.1),
     Subsampled(GAUSSIAN, 0.2),
+    PoissonGaussian(0.2),
 )
 
 

@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal, localcontext
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,13 +14,13 @@ from p2psim.privacy.accounting import classical
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.calibration import MOST, largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.gaussian_curves import gaussian_delta, poisson_gaussian_delta
 from p2psim.privacy.accounting.grids import least, upper_crossing
 from p2psim.privacy.accounting.noises import (
     GAUSSIAN,
     LAPLACE,
     PURE,
     Subsampled,
-    gaussian_delta,
 )
 
 
@@ -57,6 +58,23 @@ def test_gaussian_curve_has_its_digits(mu: float, at: float) -> None:
 
     exact = quad(excess, a, a + 40, epsabs=0, epsrel=1e-12, limit=200)[0]
     assert float(gaussian_delta(np.array(mu), np.array(epsilon))) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("mu", [1e-9, 1e-3, 0.24, 0.26, 0.49, 0.51, 1.5, 6.0, 40.0])
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.2, 3.0])
+def test_curve_of_poisson_samples_has_its_digits(mu: float, rate: float, epsilon: float) -> None:
+    """The difference of normal integrals, in 60 digits, where the likelihood ratio is above e^ε."""
+    with mpmath.workdps(60):
+        r, q, e = mpmath.mpf(mu) / 2, mpmath.mpf(rate), mpmath.mpf(epsilon)
+        odds = (1 - q) * mpmath.expm1(e) / (q * mpmath.exp(-(r**2) / 2))
+        # e^{rt}: the root of y² − odds·y − e^ε.
+        t = mpmath.log((odds + mpmath.sqrt(odds**2 + 4 * mpmath.exp(e))) / 2) / r
+        P = (1 - q) * mpmath.ncdf(-t) + q * mpmath.ncdf(r - t)
+        Q = (1 - q) * mpmath.ncdf(-t) + q * mpmath.ncdf(-r - t)
+        exact = float(P - mpmath.exp(e) * Q)
+    found = float(poisson_gaussian_delta(np.array(mu), rate, np.array(epsilon)))
+    assert found == pytest.approx(exact, rel=5e-12, abs=1e-300)
 
 
 def test_tiny_losses_cost_what_their_square_says() -> None:

@@ -14,11 +14,18 @@ import pytest
 from dp_accounting import rdp
 from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.pld import privacy_loss_distribution as theirs
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import p2psim
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE, Subsampled
+from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE, Subsampled, sampled
+from p2psim.privacy.accounting.relations import (
+    AddedToPoisson,
+    RemovedFromPoisson,
+    epsilon_of_adding_or_removing,
+)
 
 REPLACE = dp_accounting.NeighboringRelation.REPLACE_ONE
 GRID = 1e-3
@@ -85,6 +92,82 @@ def test_sampled_gaussians_cover_theirs(rate, count):
         assert own.delta(charges, epsilon)[0] >= exact * (1 - 2e-2) - 1e-9
     # Amplification is counted: far below that of the whole.
     assert own.delta(charges, 0.3)[0] < own.delta(Charges.of(GAUSSIAN, [1.0], [count]), 0.3)[0]
+
+
+#: Noise by the norm of a record, chance to be drawn, releases.
+SAMPLES = [(1.0, 0.01, 1000), (2.0, 0.1, 200), (0.8, 0.02, 1), (5.0, 0.5, 20)]
+
+
+@pytest.mark.parametrize(("sigma", "rate", "count"), SAMPLES)
+def test_poisson_samples_equal_theirs_where_a_record_is_added_or_removed(sigma, rate, count):
+    """Within a thousandth of ε; theirs is the larger of both directions, too."""
+    total = single(GAUSSIAN, 1 / sigma, sampling_prob=rate).self_compose(count)
+    found = epsilon_of_adding_or_removing(GAUSSIAN, 1 / sigma, rate, count, DELTA)
+    assert found == pytest.approx(total.get_epsilon_for_delta(DELTA), rel=1e-3)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.4])
+def test_laplace_noise_on_poisson_samples_equals_theirs(rate):
+    total = single(LAPLACE, 0.7, sampling_prob=rate).self_compose(30)
+    found = epsilon_of_adding_or_removing(LAPLACE, 0.7, rate, 30, DELTA)
+    assert found == pytest.approx(total.get_epsilon_for_delta(DELTA), rel=1e-3)
+
+
+@pytest.mark.parametrize(("sigma", "rate", "count"), SAMPLES)
+def test_poisson_samples_equal_theirs_where_a_record_is_replaced(sigma, rate, count):
+    """A record moves the sum by 1 to either side, so that the loss of a replacement is 2/σ.
+
+    Their lower estimate is of a pair that neighbouring data give, and so below the truth.
+    """
+    of_pair = {"sampling_prob": rate, "neighboring_relation": REPLACE}
+    lower, upper = (
+        single(GAUSSIAN, 1 / sigma, pessimistic, **of_pair).self_compose(count).get_epsilon_for_delta(DELTA)
+        for pessimistic in (False, True)
+    )
+    found = ACCOUNTANTS["pld"].epsilon(
+        Charges.of(sampled(GAUSSIAN, rate, poisson=True), [2 / sigma], [count]), DELTA
+    )[0]
+    assert lower * (1 - 1e-9) <= found <= upper * (1 + 1e-3)
+    # What is charged whatever kind of batch it is, is more.
+    assert (
+        found
+        < ACCOUNTANTS["pld"].epsilon(Charges.of(Subsampled(GAUSSIAN, rate), [2 / sigma], [count]), DELTA)[0]
+    )
+
+
+@pytest.mark.parametrize("direction", [RemovedFromPoisson, AddedToPoisson])
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=lambda noise: noise.name)
+@pytest.mark.parametrize("rate", [0.03, 0.6])
+def test_curves_of_a_direction_are_those_of_densities(direction, noise, rate):
+    """The hockey stick of the two mixtures, integrated."""
+    x = np.linspace(-40, 40, 800_001)
+    loss = 1.3
+
+    def density(at):
+        z = x - at
+        return np.exp(-np.abs(z)) / 2 if noise is LAPLACE else np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+
+    with_it, without = (1 - rate) * density(0) + rate * density(loss), density(0)
+    P, Q = (with_it, without) if direction is RemovedFromPoisson else (without, with_it)
+    epsilon = np.array([-1.0, -0.2, 0.0, 0.01, 0.1, 0.5])
+    exact = [np.maximum(P - math.exp(e) * Q, 0).sum() * (x[1] - x[0]) for e in epsilon]
+    np.testing.assert_allclose(direction(noise, rate).delta(np.array(loss), epsilon), exact, atol=1e-7)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    direction=st.sampled_from([RemovedFromPoisson, AddedToPoisson]),
+    rate=st.floats(0.01, 0.9),
+    loss=st.floats(0.1, 3.0),
+    epsilon=st.floats(0.0, 3.0),
+)
+def test_a_release_of_a_direction_costs_what_its_curve_says(direction, rate, loss, epsilon):
+    """Through grid and transform: never less, and no more than at an ε that is a hundredth smaller."""
+    noise = direction(GAUSSIAN, rate)
+    exact = float(noise.delta(np.array(loss), np.array(epsilon)))
+    found = float(ACCOUNTANTS["pld"].delta(Charges.of(noise, loss), epsilon)[0])
+    nearby = float(noise.delta(np.array(loss), np.array(0.99 * epsilon)))
+    assert exact * (1 - 1e-9) <= found <= nearby * (1 + 1e-2) + 1e-12
 
 
 class TestWhereItErrs:

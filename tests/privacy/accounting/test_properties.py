@@ -13,10 +13,19 @@ from p2psim.privacy.accounting import accountant as questions
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS, trade_off, type_two_error
 from p2psim.privacy.accounting.calibration import largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
-from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE, Noise, Subsampled
+from p2psim.privacy.accounting.noises import (
+    DISCRETE_LAPLACE,
+    GAUSSIAN,
+    LAPLACE,
+    PURE,
+    Noise,
+    PoissonGaussian,
+    Subsampled,
+)
 
 NOISES: tuple[Noise, ...] = (
     LAPLACE, PURE, GAUSSIAN, DISCRETE_LAPLACE, Subsampled(LAPLACE, 0.1), Subsampled(GAUSSIAN, 0.3),
+    PoissonGaussian(0.25),
 )  # fmt: skip
 NAMES = sorted(ACCOUNTANTS)
 #: Discretisation differs from list to list: loss distributions compare within what it adds.
