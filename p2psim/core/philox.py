@@ -69,24 +69,14 @@ def _laplace_of(u):  # type: ignore[no-untyped-def]
     return -math.log(2.0 * (1.0 - u))
 
 
-@njit(inline="always")
-def _fill_unit(key, agent, number, row):  # type: ignore[no-untyped-def]
-    """Fill the row of an agent's numbered release with uniform draws on [0, 1): whole blocks, the last one cut."""
-    blocks = (row.size + 3) >> 2
-    for b in range(blocks):
-        words = philox_block(key, agent, number * blocks + b)
-        for lane in range(min(4, row.size - (b << 2))):
-            row[(b << 2) + lane] = unit(words[lane])
-
-
 @njit()
 def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` (rows, p) with Laplace noise of scale one: row r is release numbers[r] of agents[r].
 
     A release takes whole blocks of four words, so that each can be drawn alone.
     """
+    unit_uniform(key, agents, numbers, out)
     for r in range(len(out)):
-        _fill_unit(key, agents[r], numbers[r], out[r])
         for a in range(out.shape[1]):
             out[r, a] = _laplace_of(out[r, a])
 
@@ -129,8 +119,13 @@ def unit_uniform(key, agents, numbers, out):  # type: ignore[no-untyped-def]
 
     The same words as in `unit_laplace`.
     """
-    for r in range(len(out)):
-        _fill_unit(key, agents[r], numbers[r], out[r])
+    rows, p = out.shape
+    blocks = (p + 3) >> 2
+    for r in range(rows):
+        for b in range(blocks):
+            words = philox_block(key, agents[r], numbers[r] * blocks + b)
+            for lane in range(min(4, p - (b << 2))):
+                out[r, (b << 2) + lane] = unit(words[lane])
 
 
 intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = extending.intrinsic
