@@ -289,6 +289,8 @@ def sparse(noise: Noise, loss: float, end: float, scale: float) -> tuple[np.ndar
     loss, end, scale : float
         ``scale`` is how fine the law is near 0.
     """
+    if not end > 0:  # too small a law for a number
+        return np.zeros(1), np.ones(1)
     first = max(min(scale / 50, end), _TINY)  # which may underflow
     rising = np.union1d(np.geomspace(first, end, _FEW), np.linspace(0.0, end, _FEW))
 

@@ -87,6 +87,9 @@ def test_epsilon_is_a_number_and_falls_with_delta(own: Charges, pair: list[float
 @example(
     Charges.of(LAPLACE, [1.0]).plus(Charges.of(Subsampled(PURE, 1e-300), [1e-22])), [0.0, 1.0]
 )  # a law that is finer than the least number
+@example(
+    Charges.of(LAPLACE, [5e-324]).plus(Charges.of(Subsampled(PURE, 1e-300), [1e-24])), [0.0, 1.0]
+)  # and one that ends below it
 def test_delta_is_a_probability_and_falls_with_epsilon(own: Charges, pair: list[float]) -> None:
     low, high = sorted(pair)
     # Rounding of a curve that is known by its values alone.
