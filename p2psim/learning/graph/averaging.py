@@ -26,6 +26,15 @@ from p2psim.learning.in_flight import DONE, InFlight, post, take
 UNHEARD = -3
 
 
+@njit(inline="always")
+def keep_heard(event, mail, heard, heard_seq):  # type: ignore[no-untyped-def]
+    """End a message; where it is delivered, keep what it brought as what its receiver heard last."""
+    row, _ = take(event.cause, mail)
+    if event.kind == DELIVER and row >= 0:
+        heard[event.agent] = mail.payloads[row]
+        heard_seq[event.agent] = event.seq
+
+
 @njit()
 def replay(  # type: ignore[no-untyped-def]
     events, start, models, state, heard, heard_seq, mail, counters, sending, hearing
@@ -47,10 +56,7 @@ def replay(  # type: ignore[no-untyped-def]
                 mail.payloads[row, a] = state[i, a]
             counters[SENT] += 1
         elif kind in (DELIVER, DROP):
-            row, _ = take(event.cause, mail)
-            if kind == DELIVER and row >= 0:
-                heard[i] = mail.payloads[row]
-                heard_seq[i] = event.seq
+            keep_heard(event, mail, heard, heard_seq)
         elif kind == COMMIT:
             if heard_seq[i] != event.cause:
                 return UNHEARD, at

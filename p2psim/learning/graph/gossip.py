@@ -18,10 +18,10 @@ import numpy as np
 from p2psim.core.compiled import called_by_address, njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
-from p2psim.learning.graph.averaging import UNHEARD
+from p2psim.learning.graph.averaging import UNHEARD, keep_heard
 from p2psim.learning.graph.models import COMMITS, NOISE_ROW, SENT, LearningReplay
 from p2psim.learning.graph.problem import GraphTask
-from p2psim.learning.in_flight import DONE, InFlight, post, take
+from p2psim.learning.in_flight import DONE, InFlight, post
 from p2psim.learning.owner_kernel import UNKNOWN, note_violation, release_gradient, snapped
 
 #: Mix, step and parameters.
@@ -84,10 +84,7 @@ def replay(  # type: ignore[no-untyped-def]
             mail.payloads[row] = theta[i]
             counters[SENT] += 1
         elif kind in (DELIVER, DROP):
-            row, _ = take(event.cause, mail)
-            if kind == DELIVER and row >= 0:
-                heard[i] = mail.payloads[row]
-                heard_seq[i] = event.seq
+            keep_heard(event, mail, heard, heard_seq)
         elif kind == COMMIT:
             if heard_seq[i] != event.cause:
                 return UNHEARD, at
