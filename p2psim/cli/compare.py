@@ -48,7 +48,7 @@ def compare(args: argparse.Namespace) -> None:
         print_json(table.astype(object).to_dict("records"))
         return
     print_table(short(table).astype(object).to_dict("records"), title, most=len(table))
-    for note in comparability(set(table["metric"]), differing):
+    for note in comparability(set(table["metric"]), differing, first.scenario_tree):
         print(f"note: {note}")
     how = "paired by replica" if table["paired"].iloc[0] else "other seeds, so not paired"
     print(

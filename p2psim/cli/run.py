@@ -99,7 +99,11 @@ def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
     from p2psim.scenario.notices import comparability
 
     table = result.summary()
-    notes = [*notes, *broken_bounds(result.ledger), *comparability(set(table["metric"]), result.swept)]
+    notes = [
+        *notes,
+        *broken_bounds(result.ledger),
+        *comparability(set(table["metric"]), result.swept, result.scenario_tree),
+    ]
     rows = table.astype(object).to_dict("records")
     if as_json:
         tree = {"folder": str(result.path), "table": rows, "warnings": result.manifest["warnings"]}

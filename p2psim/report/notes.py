@@ -86,9 +86,12 @@ def curve_notes(drawn: Sequence[MetricCurve], log: bool, source: Source) -> list
     return out
 
 
-def comparability(metrics: Sequence[str], swept: Sequence[str]) -> list[str]:
+def comparability(metrics: Sequence[str], source: Source) -> list[str]:
     """Notes on metrics that cannot be compared between the graphs of a sweep."""
-    return [f"{note[0].upper()}{note[1:]}." for note in notices.comparability(metrics, swept)]
+    return [
+        f"{note[0].upper()}{note[1:]}."
+        for note in notices.comparability(metrics, source.swept, source.scenario)
+    ]
 
 
 def means_note(agents: int) -> str:

@@ -66,7 +66,9 @@ class CheckReport:
     @property
     def notes(self) -> list[str]:
         """What its results will not say by themselves."""
-        return comparability(self.scenario.record.metrics, list(self.cells[0].swept))
+        return comparability(
+            self.scenario.record.metrics, list(self.cells[0].swept), self.scenario.resolved()
+        )
 
     @property
     def events(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.printing import show
+from p2psim.core.registry import parts
 
 #: Values of one key, or cells one by one, that a person is shown.
 _MOST = 6
@@ -183,7 +184,7 @@ def drift(first: Iterable[Compared], second: Iterable[Compared]) -> float:
 _OF_THE_GRAPH = ("objective", "objective_gap")
 
 
-def comparability(metrics: Collection[str], swept: Collection[str]) -> list[str]:
+def comparability(metrics: Collection[str], swept: Collection[str], scenario: Mapping[str, Any]) -> list[str]:
     """Notes on metrics that differ between the cells because the graphs do.
 
     Parameters
@@ -192,7 +193,13 @@ def comparability(metrics: Collection[str], swept: Collection[str]) -> list[str]
         Recorded, or drawn.
     swept : collection of str
         Dotted keys that differ between the cells.
+    scenario : mapping
+        The scenario as a plain tree; empty when it is not known.
     """
+    kind = scenario.get("learning", {}).get("algorithm", {}).get("kind")
+    algorithm = parts("algorithm").get(kind)
+    if algorithm is not None and algorithm.objective != "personalised":
+        return []
     grown = [name for name in _OF_THE_GRAPH if name in metrics]
     if not grown or not any(key.startswith("network.topology") for key in swept):
         return []

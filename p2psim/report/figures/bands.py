@@ -61,7 +61,7 @@ def band_figure(source: Source, metric: str, log: bool | None = None) -> Figure:
     style.few_ticks(axes)
     if log:
         style.few_decades(axes, values)
-    remarks = [*notes.curve_notes(drawn, log, source), *notes.comparability([metric], source.swept)]
+    remarks = [*notes.curve_notes(drawn, log, source), *notes.comparability([metric], source)]
     title = f"{panels.words(metric)} against {panels.axis_words(source)}"
     panels.finish(figure, axes, source, panels.axis_label(source), style.metric_label(metric), title, remarks)
     return figure

@@ -78,7 +78,7 @@ def _figure(source: Source, metrics: list[str]) -> Figure:
     remarks = [f"Last record: median and {source.band_words} of {counts}; diamond: mean.{over}"]
     if key is None:
         remarks += panels.left_out(len(drawn[0][1]))
-    remarks += [*lost, *constant, *notes.comparability(shown, source.swept)]
+    remarks += [*lost, *constant, *notes.comparability(shown, source)]
     return _rows(source, drawn, remarks) if key is None else _against(source, drawn, key, remarks)
 
 
