@@ -13,6 +13,7 @@ import numpy as np
 
 from p2psim.audit.canaries import GradientLimits, Record
 from p2psim.audit.system import AuditSystem, Copies, PublishedReleases
+from p2psim.audit.training import OwnersTrainingSystem, TrainingSystem
 from p2psim.core.events import COMMIT, DELIVER, SEND
 from p2psim.core.registry import place_of
 from p2psim.learning.batches import sampling
@@ -238,7 +239,13 @@ class AdmmSystem(GraphSystem):
 
 
 #: Systems by what algorithms call theirs.
-_SYSTEMS: Mapping[str, type[AuditSystem]] = {"star": StarSystem, "graph": GraphSystem, "admm": AdmmSystem}
+_SYSTEMS: Mapping[str, type[AuditSystem]] = {
+    "star": StarSystem,
+    "graph": GraphSystem,
+    "admm": AdmmSystem,
+    "training": TrainingSystem,
+    "owners-training": OwnersTrainingSystem,
+}
 
 
 def system_of(algorithm: LearningAlgorithm) -> type[AuditSystem] | None:

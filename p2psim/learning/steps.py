@@ -45,7 +45,7 @@ class LearningAlgorithm(Options):
         Whether updates use records, and so make releases.
     forecast : str
         Module of `p2psim.analysis.forecasts` that says what runs will reach; empty where none does.
-    audited_as : {"star", "graph", "admm", ""}
+    audited_as : {"star", "graph", "admm", "training", "owners-training", ""}
         System of `p2psim.audit.algorithms` in which its releases are attacked; empty where they are not audited.
     updates : {"wake", "hear"}
         When an agent updates its model.

@@ -59,7 +59,28 @@ def rounds(**privacy: Any) -> Scenario:
     return star_scenario(privacy=privacy, learning=learning, network=network, sweep={})
 
 
-EVERY = pytest.mark.parametrize("made", [star, rounds, graph, admm])
+def fedavg(**privacy: Any) -> Scenario:
+    """Three owners who answer in rounds with what a local step makes of the learner's model."""
+    scenario = rounds(**privacy).resolved()
+    scenario["learning"]["algorithm"] = {"kind": "fedavg", "step": 0.1, "commits": 20}
+    scenario["record"]["metrics"] = ["objective"]
+    return Scenario.from_dict(scenario)
+
+
+def gossip_learning(**privacy: Any) -> Scenario:
+    """Agents on a ring whose models walk and learn where they come."""
+    given = {"sensitivity": CLIP, "allocation": {"kind": "cap", "releases": 3}, **privacy}
+    algorithm = {"kind": "gossip-learning", "step": 0.1, "commits": 40}
+    changes = {
+        "learning.algorithm": algorithm,
+        "learning.regularizer.l2": 0.01,
+        "network.exchange": {"kind": "gossip", "mode": "push"},
+        "record.metrics": ["objective"],
+    }
+    return graph_scenario(changes | {f"privacy.{key}": value for key, value in given.items()})
+
+
+EVERY = pytest.mark.parametrize("made", [star, rounds, graph, admm, fedavg, gossip_learning])
 
 
 def run(scenario: Scenario, samples: int = SAMPLES) -> Audit:

@@ -79,6 +79,8 @@ class TrainingAlgorithm(LearningAlgorithm):
 class GraphTraining(TrainingAlgorithm):
     """Base of those without a learner."""
 
+    audited_as: ClassVar[str] = "training"
+
     updates_per_agent: Positive | None = Field(
         None, description="end at the time at which clocks of the mean rate ticked so often, on average"
     )
@@ -110,8 +112,6 @@ class DecentralisedSgd(GraphTraining):
         "gossip-then-gradient", description="what comes first"
     )
     mixing: MixingRule = Field("metropolis", description="weights W_ij; two agents that meet take ½ each")
-
-    audited_as: ClassVar[str] = ""
 
     def updates_under(self, exchange: Exchange) -> Literal["wake", "hear"]:
         """See `LearningAlgorithm.updates_under`."""
@@ -219,6 +219,7 @@ class FederatedAlgorithm(TrainingAlgorithm):
     """Base of those with a learner: an owner answers with what its local steps make of the learner's model."""
 
     weighting: ClassVar[Literal["equal", "records"]] = "records"
+    audited_as: ClassVar[str] = "owners-training"
 
     local_steps: Count = Field(1, description="K, gradient steps of an answer")
     proximal: NonNegative = Field(

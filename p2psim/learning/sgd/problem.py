@@ -13,6 +13,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.learning.batches import Sampling
 
 if TYPE_CHECKING:
+    from p2psim.learning.losses import Loss
     from p2psim.learning.models.protocol import Model
 
 
@@ -50,6 +51,12 @@ class SharedProblem:
     def agents(self) -> int:
         """N."""
         return self.offsets.size - 1
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of a linear model's score; other models have none."""
+        loss: Loss = self.model.loss  # type: ignore[attr-defined]
+        return loss
 
     @property
     def features(self) -> int:
