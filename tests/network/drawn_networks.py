@@ -353,8 +353,8 @@ class _Drawing:
         links = self.graph.number_of_edges() / self.agents
         return wakes * (3 + 2 * links if isinstance(self.exchange, Broadcast) else 6)
 
-    def whole_network(self) -> Drawn:
-        """All of it."""
+    def whole_network(self, may_change: bool) -> Drawn:
+        """All of it; perhaps links come and go."""
         channel, availability = self.channel(), self.availability()
         goes_on = not self.star and self.chance(0.3)
         limits = None
@@ -374,7 +374,7 @@ class _Drawing:
         )
         commits = self.whole(1, 100) if self.chance(0.2) else None
         seed = self.whole(0, 2**31)
-        if not self.star and self.chance(0.4):
+        if may_change and not self.star and self.chance(0.4):
             network = replace(network, links=self._with_changes(network.links, end))
         return Drawn(network, seed, end, commits, limits)
 
@@ -389,12 +389,12 @@ class _Drawing:
         return changing(links, times, share, random)
 
 
-def numbered_network(number: int) -> Drawn:
+def numbered_network(number: int, may_change: bool = False) -> Drawn:
     """The network of a number."""
-    return _Drawing(Numbered(number)).whole_network()
+    return _Drawing(Numbered(number)).whole_network(may_change)
 
 
 @st.composite
 def networks(draw: st.DrawFn) -> Drawn:
     """A strategy of Hypothesis."""
-    return _Drawing(Hypothetical(draw)).whole_network()
+    return _Drawing(Hypothetical(draw)).whole_network(may_change=True)
