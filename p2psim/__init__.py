@@ -40,6 +40,7 @@ _PUBLIC = {
     "network.channels.draws": "EdgeValue",
     "network.channels.effects": "Blackout ChannelEffect Delivery",
     "network.channels.loss": "GilbertElliott",
+    "network.compute": "Compute",
     "network.exchanges": "Broadcast Exchange Gossip Poll Request Round",
     "network.changes": "ActiveLinks Change",
     "network.metrics": "NetworkMetric",

@@ -84,6 +84,7 @@ from p2psim.network.channels.effects import Blackout as Blackout
 from p2psim.network.channels.effects import ChannelEffect as ChannelEffect
 from p2psim.network.channels.effects import Delivery as Delivery
 from p2psim.network.channels.loss import GilbertElliott as GilbertElliott
+from p2psim.network.compute import Compute as Compute
 from p2psim.network.exchanges import Broadcast as Broadcast
 from p2psim.network.exchanges import Exchange as Exchange
 from p2psim.network.exchanges import Gossip as Gossip

@@ -28,15 +28,17 @@ EVENT: Final = np.dtype(
 #: The same layout for :mod:`struct`.
 EVENT_STRUCT: Final = "<qdqqiiiBBxx"
 
-#: ``retry``: a message is sent again, with the same bytes, to one receiver.
-KINDS: Final = ("wake", "send", "deliver", "drop", "commit", "join", "leave", "retry")
-WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE, RETRY = range(len(KINDS))
+#: ``retry``: a message is sent again, with the same bytes, to one receiver. ``begin``: an agent begins to compute, with
+#: the model that it reads now.
+KINDS: Final = ("wake", "send", "deliver", "drop", "commit", "join", "leave", "retry", "begin")
+WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE, RETRY, BEGIN = range(len(KINDS))
 
-#: ``ok``; for a wake: ``queued`` or ``busy`` (the learner was busy), ``offline`` (it was away), ``spent`` (no release
-#: is left), ``alone`` (no link is there now); for a drop: ``superseded`` (a newer query came first), ``spent``, or, as
-#: for a retry, why a message did not arrive: ``loss``, ``collision``, ``offline``, ``busy`` (its sender was sending),
-#: ``gave-up`` (its sender never found the medium free). A retry is ``unacknowledged`` where only the acknowledgement
-#: was lost.
+#: ``ok``; for a wake: ``queued`` or ``busy`` (the learner was busy, or the agent computes), ``offline`` (the learner
+#: was away), ``spent`` (no release is left), ``alone`` (no link is there now); for a drop: ``superseded`` (a newer
+#: query, or model, came first), ``spent``, ``offline`` (who was to compute has left), ``alone`` (no link is there for
+#: what was computed), or, as for a retry, why a message did not arrive: ``loss``, ``collision``, ``offline``, ``busy``
+#: (its sender was sending), ``gave-up`` (its sender never found the medium free). A retry is ``unacknowledged`` where
+#: only the acknowledgement was lost.
 OUTCOMES: Final = (
     "ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded", "gave-up", "unacknowledged",
     "alone",

@@ -29,6 +29,7 @@ PURPOSES = (
     "effects",
     "response",
     "service",
+    "compute",
     "availability",
     "rejoin",
     "topology",

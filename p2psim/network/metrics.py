@@ -51,12 +51,13 @@ class NetworkMetric(Metric):
     Attributes
     ----------
     needs : str
-        ``request`` where it says something of a learner that serves; ``clock`` where agents have clocks; or nothing.
+        ``request`` where it says something of a learner that serves; ``clock`` where agents have clocks; ``version``
+        where each update is a commit, a version of a model; or nothing.
     most_agents : int or None
         Number of agents up to which it is found.
     """
 
-    needs: ClassVar[Literal["", "request", "clock"]] = ""
+    needs: ClassVar[Literal["", "request", "clock", "version"]] = ""
     most_agents: ClassVar[int | None] = None
 
     @staticmethod
@@ -75,12 +76,14 @@ class NetworkMetric(Metric):
         """
 
     @classmethod
-    def refusal(cls, exchange: str, has_clocks: bool) -> str:
+    def refusal(cls, exchange: str, has_clocks: bool, by_edge: bool = False) -> str:
         """Why it says nothing of networks with an exchange of this name; empty where it does."""
         if cls.needs == "request" and exchange != "request":
             return f"{cls.name} is for a learner that serves who asks: exchange: request"
         if cls.needs == "clock" and not has_clocks:
             return f"{cls.name} compares with the ticks of clocks, and {exchange} has none"
+        if cls.needs == "version" and by_edge:
+            return f"{cls.name} compares versions of models, and where links wake updates come between them"
         return ""
 
 
@@ -220,6 +223,13 @@ register_all(
             "staleness",
             lambda seen: seen.tally.sum("age") / max(seen.tally["aged"], 1),
             "mean number of newer versions that there were when a model (of a star: an answer to it) arrived, so far",
+        ),
+        NetworkMetric.of(
+            "version_lag",
+            lambda seen: seen.tally.sum("lag") / max(seen.tally["commits"], 1),
+            "mean number of newer versions that there were of a model when an update that was computed from it was "
+            "committed, so far",
+            needs="version",
         ),
         NetworkMetric.of(
             "updates_gini",

@@ -69,6 +69,9 @@ class ReferenceTally:
         self._made_by: dict[tuple[int, int], tuple[int, int]] = {}
         self._versions: Counter[int] = Counter()
         self._ages = self._aged = 0
+        #: Version that each beginning and each answer stands for, by the number of the event; what commits lag behind.
+        self._read: dict[int, int] = {}
+        self._lags = self._commits = 0
         self._updates: Counter[int] = Counter()
         #: Version of each owner's newest answer at the learner.
         self._answered: dict[int, int] = {}
@@ -107,6 +110,7 @@ class ReferenceTally:
             "utilisation": lambda: (self._busy + min(time, self._ended) - self._begun) / some_time,
             "waiting_time": lambda: self._waited / max(self._served, 1),
             "staleness": lambda: self._ages / max(self._aged, 1),
+            "version_lag": lambda: self._lags / max(self._commits, 1),
             "updates_gini": lambda: _gini(np.array([self._updates[agent] for agent in range(n)])),
             "releases": lambda: len(self._made),
             "releases_wasted": lambda: self._wasted() / max(len(self._made), 1),
@@ -147,6 +151,8 @@ class ReferenceTally:
         if event.agent == LEARNER or not self._links.star:
             self._heard_for += self._airtime.question if event.version < 0 else self._airtime.loaded
         self._heard.add((event.agent, event.peer))
+        if self._links.star and event.agent == LEARNER:
+            self._read[event.seq] = event.version
         self._reached.add(self._carried(event, event.peer))
         self._underway[self._carried(event, event.peer)] -= 1
         if event.version >= 0 and (event.agent == LEARNER or not self._links.star):
@@ -163,7 +169,14 @@ class ReferenceTally:
         self._underway[self._carried(event, event.peer)] -= 1
         self._follow(event, ends=True)
 
+    def _begin(self, event: EventRecord) -> None:
+        self._read[event.seq] = event.version
+        self._follow(event)
+
     def _commit(self, event: EventRecord) -> None:
+        self._commits += 1
+        before = event.version - 1
+        self._lags += before - self._read.get(event.cause, before)
         if event.peer == NEIGHBOURS:
             self._updates.update(i for i, of in self._answered.items() if of == event.version - 1)
         else:

@@ -28,7 +28,7 @@ LINKS, PRESENCE, WAIT, CHANNEL, REGULAR, WAKE, END = range(7)
 AIRTIME, ARRIVAL = range(2)
 
 #: Kinds of ``WAIT`` and ``REGULAR``: what is waited for. ``OTHER`` is for exchanges of one's own.
-DEADLINE, SLOT, POLL, ROUND, RESPONSE, SERVICE, SENSING, RESENDING, OTHER = range(9)
+DEADLINE, SLOT, POLL, ROUND, RESPONSE, SERVICE, SENSING, RESENDING, COMPUTING, OTHER = range(10)
 
 #: Class, agent, number, kind, peer; what is left out at the end is 0.
 Key = tuple[int, ...]

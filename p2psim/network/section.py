@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
+from pydantic import Field
 
-from p2psim.core.agent_names import AgentNames
-from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER
-from p2psim.core.files import DataPath, Seal, checked, sealed
-from p2psim.core.options import BY_NAME, Options, PerAgent, per_agent
+from p2psim.core.options import BY_NAME, Options
 from p2psim.core.registry import place_of
-from p2psim.core.text_tables import BeyondFloatError, as_wide, header_of, lines_of, number, shown
+from p2psim.network.agent_tables import Rate, RateTable, values_of
 from p2psim.network.availability import AllOf, Always, AnyAvailability, Outage
 from p2psim.network.channels.channel import Channel
+from p2psim.network.channels.draws import Airtime, airtime_of
+from p2psim.network.compute import Compute
 from p2psim.network.exchanges import AnyExchange, Exchange
 from p2psim.network.graph import Graph, TopologyInputs, links
 from p2psim.network.members import Members
@@ -32,87 +29,6 @@ from p2psim.network.verify_order import Ordering
 
 if TYPE_CHECKING:
     import networkx as nx
-
-
-#: Where the rate stands in a scenario.
-RATE_KEY = "network.clock.rate"
-
-RATE_COLUMNS = ("agent", "rate")
-
-
-class RateTable(Options):
-    """Rates from a table with one agent per line; every agent has its line."""
-
-    path: DataPath = Field(description="a CSV file with columns agent, rate")
-    sha256: Seal = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _seal(cls, value: Any, info: ValidationInfo) -> Any:
-        return sealed(value, info)
-
-    def read(self) -> dict[str, tuple[float, str]]:
-        """Rate of each name, and the file and line where it stands.
-
-        Raises
-        ------
-        MeaningError
-            With file and line, if a column is missing, a line has more or fewer fields than the header, a rate is not
-            positive and finite, or a name stands there twice.
-        MissingSourceError
-            If there is no such file.
-        """
-        key = f"{RATE_KEY}.path"
-        path = checked(self.path, key)
-        header = [name.strip() for name in header_of(path, key)]
-        if any(header.count(name) != 1 for name in RATE_COLUMNS):
-            raise MeaningError(
-                key, f"{path} needs columns agent, rate, each once; it has {', '.join(header)}"
-            )
-        agent, rate = (header.index(name) for name in RATE_COLUMNS)
-        found: dict[str, tuple[float, str]] = {}
-        for line, cells in as_wide(itertools.islice(lines_of(path, key), 1, None), len(header), path, key):
-            place, name = f"{path}:{line}", cells[agent]
-            if name in found:
-                raise MeaningError(key, f"{place}: {name!r} has a rate already, at {found[name][1]}")
-            found[name] = _rate(cells[rate], place, key), place
-        return found
-
-    def rates(self, labels: Sequence[str]) -> np.ndarray:
-        """Rate of each agent, shape (n,); raises as `read` does, and for an agent that is not there or left out."""
-        table, key = self.read(), f"{RATE_KEY}.path"
-        places = {name: place for name, (_, place) in table.items()}
-        agents = AgentNames(labels).resolve(table, key, places)
-        rates = np.full(len(labels), math.nan)
-        for name, agent in agents.items():
-            rates[agent] = table[name][0]
-        missing = [label for label, rate in zip(labels, rates.tolist(), strict=True) if math.isnan(rate)]
-        if missing:
-            raise MeaningError(key, f"{self.path} has no line for agent {missing[0]}")
-        return rates
-
-
-def _rate(text: str, place: str, key: str) -> float:
-    try:
-        rate = number(text)
-    except BeyondFloatError as error:
-        raise MeaningError(key, f"{place}: {error}") from None
-    if rate is None or not (0 < rate < math.inf):
-        raise MeaningError(key, f"{place}: a rate must be a positive finite number, got {shown(text)}")
-    return rate
-
-
-def _form(value: Any) -> str:
-    """Tell a table from numbers: an agent may be called path, but its rate is a number."""
-    is_table = isinstance(value, RateTable) or (
-        isinstance(value, Mapping) and isinstance(value.get("path"), str)
-    )
-    return "table" if is_table else "numbers"
-
-
-Rate = Annotated[
-    Annotated[PerAgent, Tag("numbers")] | Annotated[RateTable, Tag("table")], Discriminator(_form)
-]
 
 
 class Clock(Options):
@@ -128,7 +44,7 @@ class Clock(Options):
     def check_names(self, labels: Sequence[str]) -> None:
         """Raise a MeaningError if a table names an agent that there is not, or leaves one out."""
         if isinstance(self.rate, RateTable):
-            self.rate.rates(labels)
+            self.rate.values(labels)
 
     def rates(self, labels: Sequence[str], groups: Sequence[str] | None) -> np.ndarray:
         """Rate of each agent, shape (n,).
@@ -145,9 +61,7 @@ class Clock(Options):
         MeaningError
             If an agent has no rate or two, or a name means no agent.
         """
-        if isinstance(self.rate, RateTable):
-            return self.rate.rates(labels)
-        return per_agent(self.rate, labels, groups, key=RATE_KEY)
+        return values_of(self.rate, labels, groups, RateTable.key)
 
 
 Engine = Literal["auto", "simpy", "array"]
@@ -195,11 +109,16 @@ class NetworkSection(Options):
     clock: Annotated[Clock | None, BY_NAME] = Field(
         None, description="when agents wake; a Poisson clock of rate 1 when absent"
     )
+    compute: Compute | None = Field(
+        None, description="time that agents take to compute an update; none when absent"
+    )
     channel: Channel = Field(Channel(), description="what happens to a message on its way")
     availability: AnyAvailability = Field(Always(), description="who is there")
     engine: Engine = Field(
         "auto", description="auto takes the array engine unless the network has parts from outside p2psim"
     )
+
+    unsaid: ClassVar[tuple[str, ...]] = ("compute",)
 
     def uncompiled_parts(self) -> list[str]:
         """Keys because of which SimPy makes the events; empty where the array engine can."""
@@ -230,6 +149,12 @@ class Network:
         What is known of the agents beside their links; their indices when left out.
     vectors : int
         p-vectors in a message that carries a model: with a bandwidth they take airtime.
+    dimension : int, optional
+        p, the parameters of a model, where the bandwidth is in numbers.
+    compute : Compute, optional
+        Time that agents take to compute an update; none when left out.
+    work : ndarray, shape (n,), optional
+        Records that an update of each agent takes, where the time to compute is one per record.
     """
 
     links: Graph
@@ -241,6 +166,9 @@ class Network:
     updates: Literal["wake", "hear"] = "wake"
     members: Members | None = None
     vectors: int = 1
+    dimension: int | None = None
+    compute: Compute | None = None
+    work: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Refuse a channel that means nothing on these links; see `Channel.check`."""
@@ -254,6 +182,8 @@ class Network:
         channel: Channel | None = None,
         availability: AnyAvailability | None = None,
         *,
+        compute: Compute | None = None,
+        work: np.ndarray | None = None,
         seed: int = 0,
         replica: int = 0,
     ) -> Network:
@@ -269,6 +199,9 @@ class Network:
             Ideal when left out.
         availability : optional
             Everyone is online when left out.
+        compute : Compute, optional
+        work : ndarray, shape (n,), optional
+            As the attributes of the same names.
         seed, replica : int
             For a topology that draws random numbers: of the same graph as in a scenario.
 
@@ -289,7 +222,7 @@ class Network:
             arrays = draw_links(
                 graph, TopologyInputs(), seed=seed, replica=replica, learner=exchange.needs_learner
             )
-            return cls(arrays, exchange, channel, availability)
+            return cls(arrays, exchange, channel, availability, compute=compute, work=work)
         import networkx as nx
 
         nodes = [node for node in graph if node != LEARNER]
@@ -301,7 +234,9 @@ class Network:
         if any(node != number for node, number in numbers.items()):
             graph = nx.relabel_nodes(graph, numbers)
         arrays = links(graph, name_of=lambda agent: members.labels[agent])
-        return cls(arrays, exchange, channel, availability, rates, members=members)
+        return cls(
+            arrays, exchange, channel, availability, rates, members=members, compute=compute, work=work
+        )
 
     @property
     def ordering(self) -> Ordering:
@@ -310,7 +245,23 @@ class Network:
             self.channel.ends,
             _turn_alone(self.availability),
             own_exchange=place_of(self.exchange) is not None,
+            computes=self.compute is not None,
         )
+
+    @property
+    def known_members(self) -> Members:
+        """What is known of the agents; their indices where nothing is."""
+        return self.members or Members.unnamed(self.links.agents)
+
+    @property
+    def airtime(self) -> Airtime:
+        """Time that transmissions take."""
+        channel = self.channel
+        return airtime_of(channel.airtime, channel.bandwidth, self.vectors, self.dimension)
+
+    def mean_work(self) -> np.ndarray | None:
+        """Mean time that an update of each agent takes to compute, shape (n,); None where there is none."""
+        return self.compute.means(self.known_members, self.work) if self.compute is not None else None
 
     def shares(self) -> np.ndarray:
         """Share of its ticks at which each agent is there, shape (n,); NaN where it cannot be said beforehand.

@@ -23,17 +23,23 @@ Steps = Generator["simpy.Event", Any, None]
 #: Called when a message ends at a receiver: (sender, receiver, number of that event, version, release).
 Ended = Callable[[int, int, int, int, int], None]
 
+#: Called when an agent has computed, with the number of the event that what follows names as its cause; or when it will
+#: not compute any more, with the number of that event.
+Computed = Callable[[int], None]
+
 
 class Attendance(Protocol):
     """Which agents are online.
 
     Attributes
     ----------
-    returned : list of callable
-        Called with an agent that has come back.
+    returned, left, gone : list of callable
+        Called with an agent that has come back, has left, or is gone for good.
     """
 
     returned: list[Callable[[int], None]]
+    left: list[Callable[[int], None]]
+    gone: list[Callable[[int], None]]
 
     def alternate(self, agents: tuple[int, ...], begins: bool, turns: Iterable[float]) -> None:
         """Let agents go offline and come back together, for one reason among several.
@@ -196,12 +202,39 @@ class RunningNetwork(Protocol):
     def commit(self, agent: int, peer: int, cause: int, release: int) -> int:
         """Write an update of a model (of the learner: agent −1), and end the run if it was the last."""
 
+    def work(self, agent: int, version: int, cause: int, done: Computed, cancelled: Computed) -> None:
+        """Let an agent compute, which takes the time of ``network.compute``; without that, ``done`` is called at once.
+
+        An agent computes one thing at a time (`is_computing`). What it has computed names the beginning as its cause.
+
+        Parameters
+        ----------
+        agent : int
+        version : int
+            Of the model that it reads now: its own, or of the learner's query.
+        cause : int
+            Number of the wake or the delivery that leads to it.
+        done : callable
+            Called with the number of the beginning, or with ``cause`` if there is no time to compute. The agent is
+            online then.
+        cancelled : callable
+            Called with the number of the drop if the agent leaves before, and its work does not go on.
+        """
+
+    def is_computing(self, agent: int) -> bool:
+        """Whether an agent computes, or will go on to when it returns."""
+
+    def stop_work(self, agent: int) -> int:
+        """Let an agent that computes stop, and neither be done nor cancelled; returns the number of the beginning."""
+
     def update_and_send(
         self, agent: int, receivers_of: Sequence[Iterator[Sequence[int]]], ended: Ended
     ) -> None:
-        """Let an agent wake, update its model and send it: `wake`, `release`, `commit` and `send` in one step.
+        """Let an agent wake, compute, update its model and send it.
 
-        An agent without a neighbour at that moment wakes ``alone``, and that is all.
+        That is `wake`, `work`, `release`, `commit` and `send`. The wake of an agent that computes is refused; an agent
+        without a neighbour at that moment wakes ``alone``, and that is all. Who has none when it has computed sends
+        nothing.
         """
 
     def drop(self, agent: int, peer: int, version: int, cause: int, outcome: int) -> int:

@@ -13,6 +13,7 @@ State of the compiled pass, kept between pieces of the stream:
 - ``awaiting`` (n, capacity): ends that are still to come of messages with a release; `GOT` or `GONE` when clear;
 - ``within`` (n, capacity): version of the model that a release made, by which messages that name none carry it;
 - ``failed`` (n,): deliveries of each agent's releases that failed;
+- ``begun`` (n, 2): number of the event with which each agent began to compute last, and the version that it read;
 - ``heard`` (m,): whether something was delivered over each entry of `Graph.indices` since it was last cleared.
 """
 
@@ -26,7 +27,8 @@ from p2psim.network.graph import Graph
 from p2psim.network.section import Network
 
 #: Whole numbers that are counted. Messages end at a receiver delivered or dropped; attempts to deliver one fail lost,
-#: collided, missed (its receiver away) or unsent (its sender busy, or never finding the medium free).
+#: collided, missed (its receiver away) or unsent (its sender busy, or never finding the medium free). ``arrived`` is
+#: the version of the model that the answer was to which has reached the learner of a star last.
 TOTALS = (
     "messages",
     "retries",
@@ -45,16 +47,18 @@ TOTALS = (
     "questions",
     "served",
     "absent",
+    "commits",
+    "arrived",
 )
 (
     MESSAGES, RETRIES, DELIVERED, DROPPED, LOST, COLLIDED, MISSED, UNSENT, WAKES, TURNED_AWAY, RELEASES,
-    WASTED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT,
+    WASTED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT, COMMITS, ARRIVED,
 ) = range(len(TOTALS))  # fmt: skip
 
-#: Sums: ages in versions of the models that arrived; time that the learner was busy until ``until``, and whether it
-#: still is; time that the served have waited for.
-SUMS = ("age", "busy", "until", "is_busy", "waited")
-AGE, BUSY_TIME, UNTIL, IS_BUSY, WAITED = range(len(SUMS))
+#: Sums: ages in versions of the models that arrived, and of those that commits were computed from; time that the
+#: learner was busy until ``until``, and whether it still is; time that the served have waited for.
+SUMS = ("age", "lag", "busy", "until", "is_busy", "waited")
+AGE, LAG, BUSY_TIME, UNTIL, IS_BUSY, WAITED = range(len(SUMS))
 
 
 #: What has become of a release: it has reached somebody, or never will.
@@ -94,6 +98,16 @@ def _count_failure(totals, outcome):  # type: ignore[no-untyped-def]
 
 
 @njit()
+def _lag(event, totals, begun):  # type: ignore[no-untyped-def]
+    """How many newer versions there are when a commit is made than the one that it was computed from."""
+    agent = event.agent
+    if agent < 0:
+        return event.version - 1 - totals[ARRIVED] if event.peer >= 0 else 0
+    # What takes no time to compute is computed from the model of that moment.
+    return event.version - 1 - begun[agent, 1] if event.cause == begun[agent, 0] else 0
+
+
+@njit()
 def _end_exchange(totals, sums, time):  # type: ignore[no-untyped-def]
     """Count the learner busy until now: where it serves, the exchange of its last query has ended.
 
@@ -106,8 +120,8 @@ def _end_exchange(totals, sums, time):  # type: ignore[no-untyped-def]
 
 @njit()
 def tally(  # type: ignore[no-untyped-def]
-    events, star, totals, sums, versions, updates, answered, made, awaiting, within, failed, heard, indptr, indices,
-    waiting_seq, waiting_time, line,
+    events, star, totals, sums, versions, updates, answered, made, awaiting, within, failed, heard, begun, indptr,
+    indices, waiting_seq, waiting_time, line,
 ):  # fmt: skip
     """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``."""
     for e in range(events.size):
@@ -158,6 +172,7 @@ def tally(  # type: ignore[no-untyped-def]
                 totals[AGED] += 1
             if star:
                 if agent == ev.LEARNER:
+                    totals[ARRIVED] = event.version
                     answered[peer] = max(answered[peer], event.version)
                 heard[peer if agent == ev.LEARNER else agent] = True
             else:
@@ -180,7 +195,11 @@ def tally(  # type: ignore[no-untyped-def]
                 _count_failure(totals, outcome)
             if outcome != ev.SPENT and peer >= ev.LEARNER:
                 _end_exchange(totals, sums, event.time)
+        elif kind == ev.BEGIN:
+            begun[agent] = event.seq, event.version
         elif kind == ev.COMMIT:
+            totals[COMMITS] += 1
+            sums[LAG] += _lag(event, totals, begun)
             if peer == ev.NEIGHBOURS:
                 for i in range(updates.size):
                     updates[i] += answered[i] == versions[-1]
@@ -223,6 +242,7 @@ class Tally:
         self._made = np.zeros(n, np.int64)
         self._awaiting, self._within = np.zeros((n, 8), np.int32), np.zeros((n, 8), np.int64)
         self.failed = np.zeros(n, np.int64)
+        self._begun = np.full((n, 2), -2, np.int64)
         self._waiting = np.zeros(8, np.int64), np.zeros(8)
         self._line = np.zeros(2, np.int64)
 
@@ -245,7 +265,7 @@ class Tally:
         self._make_room(events)
         tally(
             events, self.links.star, self.totals, self.sums, self._versions, self.updates,
-            self._answered, self._made, self._awaiting, self._within, self.failed, self.heard,
+            self._answered, self._made, self._awaiting, self._within, self.failed, self.heard, self._begun,
             self.links.indptr, self.links.indices,
             *self._waiting, self._line,
         )  # fmt: skip

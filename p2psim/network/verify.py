@@ -13,13 +13,12 @@ import numpy as np
 from p2psim.core import events as ev
 from p2psim.core.times import ROUNDING
 from p2psim.network.graph import Graph
+from p2psim.network.verify_event import Event, EventsError
 from p2psim.network.verify_order import UNKNOWN, OrderChecker, Ordering
+from p2psim.network.verify_resending import NEVER, Resending
 from p2psim.network.verify_rules import (
-    NEVER,
-    Event,
-    EventsError,
-    Resending,
     VerifierState,
+    check_begin,
     check_commit,
     check_end,
     check_send,
@@ -41,8 +40,10 @@ class EventChecker:
     and commits at that moment or never, once each, and answers before it commits; answers are not answered; a message
     is sent again no more often than allowed, as it was, and after it failed; a query is answered again, with a new
     release, only after the answer was lost; releases of an agent count from 0, each is made once, where the exchange
-    makes them, and none exceeds the limit; events of one instant keep the order of the model, as far as it can be told
-    from them (`p2psim.network.verify_order`).
+    makes them, and none exceeds the limit; where agents take time to compute, each update and answer follows a
+    beginning, with the model that its agent had then (or the query's), and an agent computes one thing at a time;
+    events of one instant keep the order of the model, as far as it can be told from them
+    (`p2psim.network.verify_order`).
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ class EventChecker:
         polled: float | None = None,
         order: Ordering = UNKNOWN,
     ):
-        self._state = VerifierState(links, limits, goes_on, by_edge, resending, end)
+        work = order.computes, order.own_links
+        self._state = VerifierState(links, limits, goes_on, by_edge, resending, end, *work)
         self._end, self._polled = end, polled
         self._order = OrderChecker(order, self._state, resending)
 
@@ -105,9 +107,10 @@ class EventChecker:
         must(ev.NONE <= cause < seq, f"its cause, event {cause}, does not come before it")
         if time > state.time:
             state.heard.clear()
+            state.work.advance()
         state.seq, state.time = seq + 1, time
         state.active.advance(time)
-        if kind in (ev.WAKE, ev.SEND, ev.COMMIT, ev.RETRY):
+        if kind in (ev.WAKE, ev.SEND, ev.COMMIT, ev.RETRY, ev.BEGIN):
             must(agent not in state.offline, "the agent is offline")
         if kind in (ev.SEND, ev.COMMIT):
             must(outcome == ev.OK, "a send or a commit is ok")
@@ -125,6 +128,8 @@ class EventChecker:
             may_be_alone = self._order.known.own_links or state.is_alone(agent)
             must(outcome != ev.ALONE or may_be_alone, "the agent has neighbours")
             must(outcome != ev.OFFLINE or ev.LEARNER in state.offline, "the learner is online")
+            is_busy = outcome == ev.BUSY and not state.links.star
+            must(not is_busy or state.work.computing(agent), "it is not busy: it computes nothing")
             if outcome in (ev.OK, ev.QUEUED):
                 state.causes[seq] = event
         elif kind == ev.SEND:
@@ -135,6 +140,8 @@ class EventChecker:
             check_end(state, event)
         elif kind == ev.COMMIT:
             check_commit(state, event)
+        elif kind == ev.BEGIN:
+            check_begin(state, event)
         elif kind == ev.RETRY:
             state.retries.check(event, state.open.get(cause), event.peer in state.offline)
         elif kind == ev.LEAVE:

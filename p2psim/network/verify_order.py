@@ -14,7 +14,9 @@ from p2psim.core import events as ev
 from p2psim.network.order import AIRTIME, ARRIVAL, CHANNEL, PRESENCE, REGULAR, WAIT, WAKE, Key
 
 if TYPE_CHECKING:
-    from p2psim.network.verify_rules import Event, Resending, VerifierState
+    from p2psim.network.verify_event import Event
+    from p2psim.network.verify_resending import Resending
+    from p2psim.network.verify_rules import VerifierState
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,15 @@ class Ordering:
         Whether the exchange is a part of one's own, whose waits may belong to anybody.
     own_links : bool
         Whether it is not known when links come and go.
+    computes : bool
+        Whether agents take time to compute.
     """
 
     ends: Literal["at once", "arrival", "airtime"] | None = None
     turns_alone: bool = False
     own_exchange: bool = False
     own_links: bool = False
+    computes: bool = False
 
 
 #: Where nothing is known but that the exchange is one of p2psim.
@@ -124,7 +129,14 @@ class OrderChecker:
             return () if self.known.own_exchange else ((WAKE, agent),)
         if kind in (ev.SEND, ev.DELIVER, ev.DROP) and event.cause < self._first:
             return self._sent(event) if kind == ev.SEND else self._ended(event)
+        if kind == ev.COMMIT and self.known.computes and agent >= 0 and event.cause < self._first:
+            return self._computed(event)
         return ()
+
+    def _computed(self, event: Event) -> tuple[Key, ...]:
+        """Places of what follows when an agent has computed: it may have returned with nothing left to compute."""
+        is_free = self.known.own_exchange or event.agent in self._joined
+        return () if is_free else ((WAIT, event.agent, event.cause),)
 
     def _sent(self, event: Event) -> tuple[Key, ...]:
         """Places of a send that nothing of this instant is the cause of."""
@@ -135,7 +147,7 @@ class OrderChecker:
             return () if self._has_closed else ((REGULAR, ev.LEARNER),)
         # An answer that is given again may follow its loss; who waited is served when another has been.
         may_follow = self._fresh or event.agent == ev.LEARNER
-        return () if may_follow else ((WAIT, event.agent, event.cause),)
+        return () if may_follow else self._computed(event)
 
     def _ended(self, event: Event) -> tuple[Key, ...]:
         """Places of a delivery or a drop of what was sent, or heard, before this instant."""
@@ -157,10 +169,14 @@ class OrderChecker:
         """Whether an event can but follow its cause at once, the cause being of this instant."""
         if event.cause < self._first or self.known.own_exchange:
             return False
+        # A wait may be so short that it does not move the clock.
+        waits = self.known.computes and event.agent != ev.LEARNER
         if event.kind == ev.COMMIT:
-            return event.peer != ev.NEIGHBOURS
-        # A wait of owners may be so short that it does not move the clock.
-        return event.kind == ev.SEND and (event.agent == ev.LEARNER or not self._state.links.star)
+            return event.peer != ev.NEIGHBOURS and not waits
+        if event.kind == ev.BEGIN:
+            return True
+        is_owner = event.agent != ev.LEARNER and self._state.links.star
+        return event.kind == ev.SEND and not is_owner and not (waits and self._state.by_edge)
 
     def _follow(self, event: Event) -> None:
         """Check that a message which takes no time has ended everywhere before anything else happens."""

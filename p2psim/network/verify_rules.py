@@ -1,6 +1,7 @@
 """Invariants of events, and what the verifier of a stream remembers to check them.
 
-These are invariants of sends, of commits, and of what ends a message, or an exchange before its next message.
+These are invariants of beginnings of work, of sends, of commits, and of what ends a message, or an exchange before its
+next message.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from p2psim.network.changes import ActiveLinks
 from p2psim.network.graph import Graph
 from p2psim.network.verify_event import Event, EventsError, Heard, OpenMessage
 from p2psim.network.verify_resending import NEVER, FreshAnswers, Resending, Retries
+from p2psim.network.verify_work import WorkRules
 
 __all__ = [
     "NEVER",
@@ -21,6 +23,7 @@ __all__ = [
     "OpenMessage",
     "Resending",
     "VerifierState",
+    "check_begin",
     "check_commit",
     "check_end",
     "check_send",
@@ -38,6 +41,8 @@ class VerifierState:
         by_edge: bool,
         resending: Resending,
         end: float = np.inf,
+        computes: bool = False,
+        own_links: bool = False,
     ):
         self.links, self.limits, self.goes_on, self.by_edge = links, limits, goes_on, by_edge
         self.near = [set(links.of(agent).tolist()) for agent in range(links.agents)]
@@ -54,6 +59,7 @@ class VerifierState:
         # The learner's last query to all, as long as no commit has closed its round.
         self.round = ev.NONE
         self.retries, self.fresh = Retries(resending), FreshAnswers(resending)
+        self.work = WorkRules(computes, own_links)
 
     def is_spent(self, agent: int) -> bool:
         """Whether an agent may make no more releases."""
@@ -98,6 +104,38 @@ class VerifierState:
             event.must(event.release < most, f"more than {most} releases")
 
 
+def check_begin(state: VerifierState, event: Event) -> None:
+    """Check that an agent begins to compute."""
+    agent, cause, must = event.agent, event.cause, event.must
+    must(state.work.computes, "nothing takes time to compute here")
+    waits, heard = state.work.waiting(agent, cause), state.heard.get(cause)
+    if waits is not None or heard is not None:
+        heard = waits or heard
+        assert heard is not None
+        origin = heard.delivery
+        is_open = origin.agent == agent and heard.commits and origin.version != ev.NONE
+        must(is_open, f"event {cause} cannot cause it, or has caused another update")
+        must(not (state.by_edge and heard.is_answer), "an answer ends the exchange of a link")
+        heard.commits = False
+    else:
+        known = state.causes.pop(cause, None)
+        kind = ev.DELIVER if state.links.star else ev.WAKE
+        must(
+            known is not None and known.agent == agent and known.kind == kind,
+            f"event {cause} cannot cause it, or has caused another update",
+        )
+        assert known is not None
+        must(known.outcome == ev.OK, "a wake that waits causes nothing")
+        origin = known
+    if state.links.star:
+        must(event.version == origin.version, "it reads another version than the query's")
+        state.causes[event.seq] = event
+    else:
+        is_current = event.version == state.versions.get(agent, 0)
+        must(is_current, "it does not read its model of that moment")
+    state.work.check_begin(event, origin)
+
+
 def check_send(state: VerifierState, event: Event) -> None:
     """Check a send."""
     agent, peer, cause, must = event.agent, event.peer, event.cause, event.must
@@ -121,11 +159,10 @@ def check_send(state: VerifierState, event: Event) -> None:
                 origin.kind == ev.WAKE and origin.agent == peer, "the learner answers a wake of someone else"
             )
         else:
-            must(
-                origin.kind == ev.DELIVER and origin.agent == agent, "its cause did not happen to its sender"
-            )
+            kind = ev.BEGIN if state.work.computes else ev.DELIVER
+            must(origin.kind == kind and origin.agent == agent, "its cause did not happen to its sender")
             must(origin.version == event.version, "it carries another version than what caused it")
-        if origin.kind == ev.DELIVER:
+            state.work.end(agent, cause)
             state.make_release(event)
             state.fresh.answer(event, origin)
         del state.causes[cause]
@@ -143,6 +180,16 @@ def check_send(state: VerifierState, event: Event) -> None:
 def _check_gossip(state: VerifierState, event: Event) -> bool:
     """Check a send from agent to agent; returns whether it answers another."""
     agent, cause, must = event.agent, event.cause, event.must
+    begun = state.work.end(agent, cause) if state.by_edge else None
+    if begun is not None:
+        answers = begun[1].kind == ev.DELIVER
+        must(not answers or event.peer == begun[1].peer, "it answers someone else")
+        must(event.peer != ev.NEIGHBOURS, "only a commit is told to all neighbours")
+        is_current = event.version == state.versions.get(agent, 0)
+        must(is_current, "it does not carry its sender's model of that moment")
+        state.make_release(event)
+        return answers
+    must(not (state.by_edge and state.work.computes), "its local steps were not computed")
     heard, origin = state.heard.get(cause), state.causes.pop(cause, None)
     must(cause != ev.NONE, "nothing caused it")
     must(
@@ -184,6 +231,18 @@ def check_commit(state: VerifierState, event: Event) -> None:
     if agent == ev.LEARNER and peer == ev.NEIGHBOURS:
         _check_round(state, event)
         return
+    begun = state.work.end(agent, cause) if not state.by_edge and agent != ev.LEARNER else None
+    if begun is not None:
+        origin = begun[1]
+        must(
+            peer == (origin.peer if origin.kind == ev.DELIVER else ev.NOBODY), "it commits with someone else"
+        )
+        state.make_release(event)
+        if origin.kind == ev.WAKE:
+            state.causes[event.seq] = event
+        return
+    computes = state.work.computes and not state.by_edge and agent != ev.LEARNER
+    must(not computes, "its update was not computed")
     heard, no_cause = state.heard.get(cause), f"event {cause} cannot cause it, or has caused another commit"
     if heard is not None:
         must(heard.delivery.agent == agent and heard.commits, no_cause)
@@ -196,9 +255,10 @@ def check_commit(state: VerifierState, event: Event) -> None:
         else:
             state.make_release(event)
         return
-    origin = state.causes.pop(cause, None)
-    must(origin is not None and origin.agent == agent, no_cause)
-    assert origin is not None
+    known = state.causes.pop(cause, None)
+    must(known is not None and known.agent == agent, no_cause)
+    assert known is not None
+    origin = known
     if agent == ev.LEARNER:
         is_answer = origin.kind == ev.DELIVER and origin.peer == peer
         must(is_answer, "the learner commits without an answer of that owner")
@@ -240,7 +300,9 @@ def check_end(state: VerifierState, event: Event) -> None:
     if event.kind == ev.DELIVER:
         must(agent not in state.offline, "the agent is offline")
         if not state.links.star:
-            state.heard[event.seq] = Heard(event, message.is_answer)
+            heard = state.heard[event.seq] = Heard(event, message.is_answer)
+            if not (state.by_edge and message.is_answer):
+                state.work.hear(heard)
         else:
             _hear_in_star(state, event)
     elif state.links.star and agent == ev.LEARNER:
@@ -256,15 +318,25 @@ def check_end(state: VerifierState, event: Event) -> None:
 def _check_undone(state: VerifierState, event: Event) -> None:
     """Check the drop of an answer, or of a wait, that will come to nothing."""
     agent, outcome, must = event.agent, event.outcome, event.must
+    if not state.links.star:
+        is_spent = state.is_spent(agent) and not state.goes_on
+
+        def linked(peer: int | None) -> bool:
+            return not state.is_alone(agent) if peer is None else state.linked_now(agent, peer)
+
+        if state.work.drop(event, agent in state.offline, is_spent, linked):
+            must(event.release == ev.NONE, "what is not computed releases nothing")
+            return
+    state.work.end(agent, event.cause)
     origin = state.causes.pop(event.cause, None)
     is_open = origin is not None and origin.agent == agent
     must(is_open, f"nothing that can be dropped is open at event {event.cause}")
     assert origin is not None
     must(event.release == ev.NONE, "an answer that is not given releases nothing")
     about = event.peer, event.version
-    if origin.kind == ev.DELIVER:
+    if origin.kind in (ev.DELIVER, ev.BEGIN):
         must(outcome in (ev.SUPERSEDED, ev.OFFLINE), "a query that was heard is superseded, or not answered")
-        must(about == (origin.peer, origin.version), "it is another query that was heard")
+        must(about == (ev.LEARNER, origin.version), "it is another query that was heard")
     else:
         waits = outcome in (ev.SPENT, ev.OFFLINE) and origin.kind == ev.WAKE and origin.outcome == ev.QUEUED
         must(waits, "only who waits can be turned away")

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError, SimulationError
-from p2psim.core.events import COLUMNS, COMMIT, EVENT, KINDS, LEARNER, OUTCOMES, SEND
+from p2psim.core.events import BEGIN, COLUMNS, COMMIT, EVENT, KINDS, LEARNER, OUTCOMES, SEND
 from p2psim.core.registry import parts
 from p2psim.data.prepare import public_bounds
 from p2psim.network.channels.channel import Channel
 from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.verify import verify
 from p2psim.network.verify_order import Ordering
-from p2psim.network.verify_rules import Resending
+from p2psim.network.verify_resending import Resending
 from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
 from p2psim.runs.manifest import CellEntry, check_format
@@ -244,7 +244,8 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     missing = tree["network"]["exchange"]["kind"] not in parts("exchange")
     for by_edge in (False, True) if missing else ("edge" in mode,):
         try:
-            known = Ordering(own_exchange=missing, own_links=True)
+            computes = bool((stream["kind"] == BEGIN).any())
+            known = Ordering(own_exchange=missing, own_links=True, computes=computes)
             verify([stream], links, by_edge=by_edge, resending=resending, order=known)
             return ""
         except SimulationError as error:

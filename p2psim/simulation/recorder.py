@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.events import COMMIT
 from p2psim.core.times import ROUNDING, upto
-from p2psim.network.channels.draws import Airtime, airtime_of
+from p2psim.network.channels.draws import Airtime
 from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
 from p2psim.network.section import Network
 from p2psim.network.tally import Tally
@@ -198,10 +198,9 @@ def measured(metrics: Sequence[type[NetworkMetric]], state: NetworkState) -> lis
 
 def paces(network: Network) -> tuple[float, Airtime]:
     """Ticks of all clocks per unit of time, 0 where nobody has a clock, and the time that transmissions take."""
-    channel = network.channel
     rates = network.rates if network.rates is not None else np.ones(network.links.agents)
     rate = float(rates.sum()) if network.exchange.has_clocks else 0.0
-    return rate, airtime_of(channel.airtime, channel.bandwidth, network.vectors)
+    return rate, network.airtime
 
 
 class Spending:

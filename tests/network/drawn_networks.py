@@ -30,6 +30,7 @@ from p2psim.network.availability import (
 )
 from p2psim.network.changes import Change, LinkChanges
 from p2psim.network.channels.channel import Channel
+from p2psim.network.compute import Compute
 from p2psim.network.exchanges import Broadcast, Exchange, Gossip, Poll, Request, Round
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.members import Members
@@ -139,6 +140,7 @@ class Drawn:
             [np.repeat(np.arange(of.links.agents), np.diff(of.links.indptr)), of.links.indices]
         )
         parts = f"{of.exchange!r}, {of.channel!r}, {of.availability!r}, goes_on={of.goes_on}, updates={of.updates}"
+        parts += f", compute={of.compute!r}, work={of.work}" if of.compute is not None else ""
         links = f"star={of.links.star}, links={edges.tolist()}, rates={of.rates}, vectors={of.vectors}"
         if of.links.changes is not None:
             links += f", {of.links.changes!r}"
@@ -388,13 +390,56 @@ class _Drawing:
             times = np.unique(np.concatenate([[0.0], random.uniform(0, 1.2 * end, count - 1)]))
         return changing(links, times, share, random)
 
+    def compute(self) -> Compute:
+        """How long agents take to compute."""
+        keys: dict[str, Any] = {"absence": self.one("interrupt", "cancel")}
+        if self.chance(0.3):
+            keys["seconds_per_record"] = self.one(0.0, self.time(0.01, 0.5) / 4)
+        else:
+            keys["time"] = self.quantity(0.05, 1.5)
+        each = {str(agent): float(self.one(1.0, 2.0, 0.5)) for agent in range(self.agents)}
+        keys["slowdown"] = self.one(1.0, 3.0, each)
+        return Compute.model_validate(keys)
+
+    def with_compute(self, drawn: Drawn) -> Drawn:
+        """A network whose agents take time to compute, in place of other waits of theirs."""
+        network, compute = drawn.network, self.compute()
+        exchange, availability = network.exchange, network.availability
+        if exchange.delay_key:
+            exchange = exchange.model_copy(update={exchange.delay_key: 0.0})
+        if compute.absence == "interrupt" and availability.rejoin != "stale":
+            availability = availability.model_copy(update={"rejoin": "stale"})
+        work = np.array([self.whole(0, 4) for _ in range(self.agents)], float)
+        network = replace(network, exchange=exchange, availability=availability, compute=compute, work=work)
+        if isinstance(exchange, Poll) and (
+            (compute.least(network.known_members, work) > exchange.interval).all()
+        ):
+            # Nobody could ever answer in time, which is refused.
+            network = replace(
+                network, compute=compute.model_copy(update={"time": 0.0, "seconds_per_record": None})
+            )
+        return replace(drawn, network=network)
+
 
 def numbered_network(number: int, may_change: bool = False) -> Drawn:
     """The network of a number."""
     return _Drawing(Numbered(number)).whole_network(may_change)
 
 
+def numbered_network_with_compute(number: int) -> Drawn:
+    """The same network with time to compute, which is drawn last."""
+    drawing = _Drawing(Numbered(number))
+    return drawing.with_compute(drawing.whole_network(may_change=True))
+
+
 @st.composite
 def networks(draw: st.DrawFn) -> Drawn:
     """A strategy of Hypothesis."""
     return _Drawing(Hypothetical(draw)).whole_network(may_change=True)
+
+
+@st.composite
+def networks_with_compute(draw: st.DrawFn) -> Drawn:
+    """Those whose agents take time to compute."""
+    drawing = _Drawing(Hypothetical(draw))
+    return drawing.with_compute(drawing.whole_network(may_change=True))

@@ -39,7 +39,17 @@ class TestLayout:
 
     def test_codes(self) -> None:
         """Codes are stored in files; a new one is added at the end."""
-        assert format_.KINDS == ("wake", "send", "deliver", "drop", "commit", "join", "leave", "retry")
+        assert format_.KINDS == (
+            "wake",
+            "send",
+            "deliver",
+            "drop",
+            "commit",
+            "join",
+            "leave",
+            "retry",
+            "begin",
+        )
         assert format_.OUTCOMES == (
             "ok", "queued", "busy", "spent", "loss", "collision", "offline", "superseded", "gave-up", "unacknowledged",
             "alone",

@@ -15,6 +15,7 @@ from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, LearnerOutage, Renewal
 from p2psim.network.channels.draws import Airtime
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
+from p2psim.network.compute import Compute
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.graph import Graph
 from p2psim.network.metrics import NETWORK_METRICS, NetworkState, gini
@@ -47,18 +48,34 @@ CASES: dict[str, tuple[Graph, Exchange, Any]] = {
     "fresh": (star(4), Request(service=Distribution(exponential=0.2)), AWAY),
     "radio": (ring(6), Gossip(mode="push-pull"), AWAY),
 }
+#: Networks whose agents take time to compute.
+COMPUTE = {
+    "compute, request": (star(5), Request(busy="queue"), AWAY, Compute(time=0.2)),
+    "compute, poll": (star(5), Poll(), AWAY, Compute(time=0.4, absence="cancel")),
+    "compute, round": (star(5), Round(deadline=2.0), AWAY, Compute(time=Distribution(exponential=0.7))),
+    "compute, broadcast": (ring(7), Broadcast(), AWAY, Compute(time=0.5)),
+    "compute, push-pull": (ring(6), Gossip(mode="push-pull"), AWAY, Compute(time=1.0, absence="cancel")),
+    "compute, edge": (ring(6), Gossip(mode="edge"), AWAY, Compute(time=0.6)),
+}
+CASES |= {case: (links, exchange, away) for case, (links, exchange, away, _) in COMPUTE.items()}
 CHANNELS = {"again": AGAIN, "again, request": AGAIN, "fresh": FRESH, "radio": RADIO}
 
 
 def stream(case: str, seed: int = 0) -> tuple[np.ndarray, Graph, Exchange]:
     links, exchange, availability = CASES[case]
-    network = Network(links, exchange, CHANNELS.get(case, LOSSY), availability)
+    compute = COMPUTE[case][3] if case in COMPUTE else None
+    network = Network(links, exchange, CHANNELS.get(case, LOSSY), availability, compute=compute)
     return simulate_events(network, Streams(seed), time=60.0).read(), links, exchange
 
 
 def names_for(exchange: Exchange) -> list[str]:
     """Metrics that say something of an exchange."""
-    has = {"request": isinstance(exchange, Request), "clock": exchange.has_clocks, "": True}
+    has = {
+        "request": isinstance(exchange, Request),
+        "clock": exchange.has_clocks,
+        "version": not exchange.by_edge,
+        "": True,
+    }
     return [name for name, metric in NETWORK_METRICS.items() if has[metric.needs]]
 
 
@@ -201,3 +218,22 @@ def test_gini_is_half_the_relative_mean_difference(values: list[int]) -> None:
         return
     assert gini(x) == pytest.approx(np.abs(x[:, None] - x[None, :]).mean() / (2 * x.mean()), abs=1e-12)
     assert 0 <= gini(x) <= 1 - 1 / x.size + 1e-12
+
+
+@pytest.mark.parametrize("time", [0.0, 0.4])
+def test_answers_to_a_poll_lag_behind_those_that_came_before(time: float) -> None:
+    """Of n answers of one instant the k-th is computed from a model that k − 1 others have changed meanwhile."""
+    network = Network(star(7), Poll(), compute=Compute(time=time))
+    tally = Tally(network.links)
+    tally.count(simulate_events(network, Streams(1), time=30.5).read())
+    seen = NetworkState(tally, 30.5, 7.0, NO_TIME)
+    assert NETWORK_METRICS["version_lag"].measure(seen) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("exchange", [Gossip(), Broadcast(), Gossip(mode="push-pull")])
+def test_who_computes_one_thing_at_a_time_has_the_version_that_it_read(exchange: Exchange) -> None:
+    network = Network(ring(6), exchange, LOSSY, compute=Compute(time=1.0))
+    tally = Tally(network.links)
+    tally.count(simulate_events(network, Streams(1), time=100.0).read())
+    assert tally["commits"] > 100
+    assert tally.sum("lag") == 0.0

@@ -39,7 +39,7 @@ from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
-from p2psim.network.verify_rules import Resending
+from p2psim.network.verify_resending import Resending
 
 LEVEL = 1e-5
 LATE = Distribution(exponential=0.2)

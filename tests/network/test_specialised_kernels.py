@@ -5,15 +5,22 @@ Other tests share the kernels that have all parts. Here are those that have few,
 
 import numpy as np
 import pytest
-from drawn_networks import Drawn, numbered_network
+from drawn_networks import Drawn, numbered_network, numbered_network_with_compute
 
 from p2psim.network.compiled_engine import run
 from p2psim.network.compiled_engine.run import MachineRun
 from p2psim.network.simulation import simulate_events
 
-PARTS = ("presence", "acknowledged", "radio", "gossip", "request", "queries")
+PARTS = ("presence", "acknowledged", "radio", "gossip", "request", "queries", "compute")
 #: Sets of parts, and how many numbered networks are tried.
-SETS = [{"gossip"}, {"gossip", "radio"}, {"request", "presence"}, {"queries", "acknowledged"}]
+SETS = [
+    {"gossip"},
+    {"gossip", "radio"},
+    {"request", "presence"},
+    {"queries", "acknowledged"},
+    {"gossip", "compute"},
+    {"queries", "presence", "compute"},
+]
 
 
 def parts_of(drawn: Drawn) -> set[str]:
@@ -31,7 +38,8 @@ def parts_of(drawn: Drawn) -> set[str]:
 def test_events_are_those_of_simpy(parts: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "ALL_PARTS", False)
     monkeypatch.setattr(MachineRun, "_begin", lambda _: None)
-    chosen = [drawn for drawn in map(numbered_network, range(400)) if parts_of(drawn) == parts]
+    network = numbered_network_with_compute if "compute" in parts else numbered_network
+    chosen = [drawn for drawn in map(network, range(400)) if parts_of(drawn) == parts]
     monkeypatch.undo()
     monkeypatch.setattr(run, "ALL_PARTS", False)
     assert len(chosen) > 1

@@ -1,7 +1,7 @@
 """Both engines make the same events of any network, byte for byte; these keep the invariants of the event format."""
 
 import numpy as np
-from drawn_networks import Drawn, networks
+from drawn_networks import Drawn, networks, networks_with_compute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,9 +41,23 @@ def check(drawn: Drawn, events: np.ndarray) -> None:
     assert total == events.size
 
 
+CHUNKS = st.tuples(st.integers(1, 400), st.integers(1, 400))
+
+
 @settings(max_examples=500, deadline=None)
-@given(drawn=networks(), chunks=st.tuples(st.integers(1, 400), st.integers(1, 400)))
+@given(drawn=networks(), chunks=CHUNKS)
 def test_event_by_event(drawn: Drawn, chunks: tuple[int, int]) -> None:
+    compare(drawn, chunks)
+
+
+@settings(max_examples=400, deadline=None)
+@given(drawn=networks_with_compute(), chunks=CHUNKS)
+def test_event_by_event_where_agents_take_time_to_compute(drawn: Drawn, chunks: tuple[int, int]) -> None:
+    compare(drawn, chunks)
+
+
+def compare(drawn: Drawn, chunks: tuple[int, int]) -> None:
+    """Both engines make the same valid events."""
     events, ended = drawn.play("simpy", chunks[0])
     check(drawn, events)
     others, ended_too = drawn.play("array", chunks[1])

@@ -12,7 +12,7 @@ from p2psim.core.errors import FolderError
 from p2psim.core.events import FORMAT_VERSION
 
 
-@pytest.fixture(params=[2, 3])
+@pytest.fixture(params=[2, 3, 4])
 def old(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A finished run whose events say that they are of an earlier format, written by p2psim 0.0.9."""
     folder = tmp_path / "old"

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.errors import MeaningError
-from p2psim.core.options import Fraction, NonNegative, Options, Positive
-from p2psim.network.channels.draws import EdgeValue, Latency
+from p2psim.core.options import Fraction, NonNegative, Options
+from p2psim.network.channels.draws import Bandwidth, EdgeValue, Latency
 from p2psim.network.channels.effects import Effects
 from p2psim.network.channels.loss import Loss, loses_all
 from p2psim.network.channels.retransmission import (
@@ -18,7 +18,7 @@ from p2psim.network.channels.retransmission import (
     ResendSame,
     Retransmit,
 )
-from p2psim.network.verify_rules import Resending
+from p2psim.network.verify_resending import Resending
 
 if TYPE_CHECKING:
     from p2psim.network.graph import Graph
@@ -61,9 +61,10 @@ class Channel(Options):
         "{kind: gilbert-elliott, ...}",
     )
     airtime: NonNegative = Field(0.0, description="time a message is on the air")
-    bandwidth: Positive | None = Field(
+    bandwidth: Bandwidth | None = Field(
         None,
-        description="p-vectors per unit of time; each that a message carries adds to its airtime; null is no limit",
+        description="p-vectors per unit of time, or {numbers: so many}: then a larger model takes longer; each vector "
+        "that a message carries adds to its airtime; null is no limit",
     )
     collision: Literal["none", "aloha", "slotted", "carrier-sense"] = Field(
         "none", description="how senders share the medium; none: messages do not disturb one another"

@@ -15,7 +15,7 @@ from pydantic import Discriminator, Field, Tag
 from p2psim.core.distributions import Distribution, sample
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER
-from p2psim.core.options import NonNegative, Options
+from p2psim.core.options import NUMBER_OR_MAPPING, NonNegative, Options, Positive
 from p2psim.core.randomness import Rewound, Streams
 
 if TYPE_CHECKING:
@@ -85,19 +85,52 @@ class Airtime:
     loaded: float
 
 
-def airtime_of(overhead: float, bandwidth: float | None, vectors: int) -> Airtime:
+class NumbersPerTime(Options):
+    """A bandwidth in numbers, so that the airtime of a model grows with its parameters."""
+
+    numbers: Positive = Field(
+        description="numbers per unit of time; a p-vector has as many as the model parameters"
+    )
+
+
+#: p-vectors per unit of time, whatever their length; or numbers.
+Bandwidth = Annotated[
+    Annotated[Positive, Tag("number")] | Annotated[NumbersPerTime, Tag("mapping")], NUMBER_OR_MAPPING
+]
+
+
+def airtime_of(
+    overhead: float, bandwidth: float | NumbersPerTime | None, vectors: int, dimension: int | None = None
+) -> Airtime:
     """Airtime of messages.
 
     Parameters
     ----------
     overhead : float
         Airtime of every message, whatever it carries.
-    bandwidth : float, optional
-        p-vectors per unit of time; without limit when left out.
+    bandwidth : float or NumbersPerTime, optional
+        p-vectors, or numbers, per unit of time; without limit when left out.
     vectors : int
         p-vectors in a message that carries a model or an answer.
+    dimension : int, optional
+        p, where the bandwidth is in numbers.
+
+    Raises
+    ------
+    MeaningError
+        If the bandwidth is in numbers, and nobody knows how many a vector has.
     """
-    return Airtime(overhead, overhead + (vectors / bandwidth if bandwidth is not None else 0.0))
+    if bandwidth is None:
+        return Airtime(overhead, overhead)
+    if not isinstance(bandwidth, NumbersPerTime):
+        return Airtime(overhead, overhead + vectors / bandwidth)
+    if dimension is None:
+        raise MeaningError(
+            "network.channel.bandwidth",
+            "numbers per unit of time need the length of a model: give Network its dimension, or give p-vectors per "
+            "unit of time",
+        )
+    return Airtime(overhead, overhead + vectors * dimension / bandwidth.numbers)
 
 
 #: A number of the link from a sender to a receiver.

@@ -1,22 +1,19 @@
-"""What agents do of their own accord: send, release, commit, turn to neighbours, and hold rounds.
+"""What agents do of their own accord: send, release, commit, turn to neighbours, and compute.
 
-See `p2psim.network.exchanges.gossip`, `poll` and `rounds`; steps are in the order in which they are written there.
+See `p2psim.network.exchanges.gossip`; steps are in the order in which they are written there.
 """
 
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.times import is_past, until
 from p2psim.network.compiled_engine.calendar import (
     agents,
-    appoint,
     indices,
     is_able,
     messages,
-    present,
     push,
     take_message,
-    timer,
+    workers,
     write,
 )
 from p2psim.network.compiled_engine.links import draw_partner, is_alone, is_there, way_back
@@ -25,33 +22,31 @@ from p2psim.network.compiled_engine.receptions import link_at, near, other_end
 from p2psim.network.compiled_engine.state import (
     ALONE,
     ANSWER,
-    ASKED,
     BROADCAST,
+    BUSY,
     BY_COMMITS,
     CLOSE,
     COMMIT,
-    DEADLINE,
+    DROP,
     EDGE,
     EXHAUSTED,
-    HEAR,
     JOIN_BACK,
     LEARNER,
     MAY_END,
     NEIGHBOURS,
+    NEXT_WORK,
     NOBODY,
     NONE,
     NOTHING,
+    OFFLINE,
     OK,
-    POLL,
-    POLLS,
     PULL,
     PUSH,
     PUSH_PULL,
-    REGULAR,
-    ROUND,
     RUNNING,
     SEND,
     SPENT,
+    SUPERSEDED,
     SWAP,
     UPDATE,
     UPDATES,
@@ -59,6 +54,7 @@ from p2psim.network.compiled_engine.state import (
     ZERO,
 )
 from p2psim.network.compiled_engine.travel import carry, start_spreading
+from p2psim.network.compiled_engine.work import begin_work, drop_waiting, is_computing, let_wait, stop_work
 
 
 @njit()
@@ -182,24 +178,44 @@ def commit_of_learner(m, peer, cause, release):  # type: ignore[no-untyped-def]
         s.state = BY_COMMITS
 
 
+@njit(forceinline=True)
+def _updates_on_waking(m):  # type: ignore[no-untyped-def]
+    """Whether agents update their models when they wake."""
+    s = m.state
+    return s.pattern == BROADCAST or (s.pattern == PUSH and not s.hears)
+
+
 @njit()
-def wake_up(m, agent):  # type: ignore[no-untyped-def]
+def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
     """An agent's clock ticked."""
-    s, a = m.state, agents(m)[agent]
+    s = m.state
     tells = s.pattern == PUSH and s.hears
     if not tells and not s.goes_on and is_spent(m, agent):
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, SPENT)
+        return
+    if compute is not None and s.computes and not tells and is_computing(m, agent):
+        write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, BUSY)
         return
     if is_alone(m, m.changing, agent):
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, ALONE)
         return
     wake = write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, OK)
-    cause, version, release = wake, a.version, NONE
-    if s.pattern == BROADCAST or (s.pattern == PUSH and not s.hears):
+    if compute is not None and s.computes and (s.pattern == EDGE or _updates_on_waking(m)):
+        begin_work(m, agent, agents(m)[agent].version, wake, NOTHING, NOBODY, NONE)
+    else:
+        act(m, agent, wake)
+
+
+@njit()
+def act(m, agent, cause):  # type: ignore[no-untyped-def]
+    """Do what an agent has woken for, because of its wake, or of what it has computed."""
+    s, a = m.state, agents(m)[agent]
+    version, release = a.version, NONE
+    if _updates_on_waking(m):
         release = make_release(m, agent)
-        cause, version = s.seq, version + 1
-        commit(m, agent, NOBODY, wake, release)
-        if s.state != RUNNING:
+        commit(m, agent, NOBODY, cause, release)
+        cause, version = s.seq - 1, version + 1
+        if s.state != RUNNING or is_alone(m, m.changing, agent):
             return
         if s.pattern == BROADCAST:
             send_to_all(m, agent, version, cause, release, NOTHING)
@@ -223,7 +239,7 @@ def wake_up(m, agent):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
+def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     """An agent has heard a neighbour; ``delivery`` is the number of that event."""
     s, e = m.state, messages(m)[place]
     sender, agent, link, what = e.sender, e.receiver, e.link, e.what
@@ -236,7 +252,7 @@ def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
         elif what == ANSWER or what == JOIN_BACK:  # noqa: SIM109
             return
     if what == UPDATE:
-        update(m, agent, sender, delivery)
+        update(m, compute, agent, sender, delivery)
     elif what == CLOSE:
         commit(m, agent, sender, delivery, NONE)
     elif what == ANSWER:
@@ -245,132 +261,94 @@ def hear_neighbour(m, place, delivery):  # type: ignore[no-untyped-def]
         push(m, UPDATES, delivery, agent, sender)
         send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE, NONE, ZERO)
     elif what == JOIN_BACK and (s.goes_on or not is_spent(m, agent)):
-        release = make_release(m, agent)
-        send(m, agent, sender, link, agents(m)[agent].version, delivery, release, CLOSE, NONE, ZERO)
+        if compute is not None and s.computes:
+            compute_with(m, agent, delivery, JOIN_BACK, sender, link)
+        else:
+            _join_back(m, agent, sender, link, delivery)
 
 
 @njit()
-def update(m, agent, peer, delivery):  # type: ignore[no-untyped-def]
-    """Commit with a model that was heard, if the agent may make an update."""
+def update(m, compute, agent, peer, delivery):  # type: ignore[no-untyped-def]
+    """Update with a model that was heard, if the agent may."""
     s = m.state
     if not s.goes_on and is_spent(m, agent):
         return
-    commit(m, agent, peer, delivery, make_release(m, agent))
-    if s.state == RUNNING:
+    if compute is not None and s.computes:
+        compute_with(m, agent, delivery, UPDATE, peer, NONE)
+    else:
+        _commit_heard(m, agent, peer, delivery)
+
+
+@njit()
+def _commit_heard(m, agent, peer, cause):  # type: ignore[no-untyped-def]
+    """Commit with a model that was heard."""
+    commit(m, agent, peer, cause, make_release(m, agent))
+    if m.state.state == RUNNING:
         settle(m)
 
 
-@njit(forceinline=True)
-def learner_is_present(m):  # type: ignore[no-untyped-def]
-    """Whether the learner is online."""
-    return present(m)[m.state.n] != 0
+@njit()
+def _join_back(m, agent, sender, link, cause):  # type: ignore[no-untyped-def]
+    """Send local steps back to the end of a link that has woken."""
+    release = make_release(m, agent)
+    send(m, agent, sender, link, agents(m)[agent].version, cause, release, CLOSE, NONE, ZERO)
+
+
+# Time to compute
 
 
 @njit()
-def ask_all(m):  # type: ignore[no-untyped-def]
-    """Send a query to all owners."""
-    s = m.state
-    s.query = s.seq
-    send_to_all(m, LEARNER, s.commits, NONE, NONE, HEAR)
-
-
-@njit()
-def poll(m, number):  # type: ignore[no-untyped-def]
-    """The learner asks everyone at a multiple of the interval; appoints the next."""
-    appoint_poll(m, number + 1)
-    if learner_is_present(m):
-        ask_all(m)
-
-
-@njit()
-def appoint_poll(m, number):  # type: ignore[no-untyped-def]
-    """Appoint a poll, by its number."""
-    s = m.state
-    place = timer(m, LEARNER, number, NONE)
-    appoint(m, max(until(number * s.interval, s.end), s.now), place, REGULAR, POLL, number, 0)
-
-
-@njit()
-def end_answer(m, version):  # type: ignore[no-untyped-def]
-    """Take note that an answer is no longer waited for; the last of a round closes it."""
-    s = m.state
-    if s.pattern != POLLS and version == s.commits:
-        s.left -= 1
-        if s.left == 0:
-            close_round(m, version, False)
-
-
-@njit()
-def close_round(m, version, is_late):  # type: ignore[no-untyped-def]
-    """Close a round, at its deadline perhaps."""
-    s = m.state
-    if version != s.commits or not s.is_open:
-        return
-    if not learner_is_present(m):
-        s.is_due = 1
-        return
-    commit_of_learner(m, NEIGHBOURS, s.query, NONE)
-    if s.state == RUNNING:
-        s.is_open = 0
-        appoint_round(m, is_late)
-        may_end(m)
-
-
-@njit()
-def _begins(m, whole, late):  # type: ignore[no-untyped-def]
-    """As in `p2psim.network.exchanges.rounds.RoundTimes`."""
-    s = m.state
-    return s.since + (whole * s.interval + late * s.deadline)
-
-
-@njit()
-def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
-    """Appoint the next round, if the last one closed now; ``is_late``: by its deadline."""
-    s = m.state
-    if is_late and s.deadline > s.interval:
-        s.late += 1
+def compute_with(m, agent, delivery, what, peer, link):  # type: ignore[no-untyped-def]
+    """Compute with a model that was heard, or let it wait; it takes the place of one that waits."""
+    if is_computing(m, agent) or workers(m)[agent].waiting != NONE:
+        drop_waiting(m, agent, SUPERSEDED)
+        let_wait(m, agent, delivery, peer, link)
     else:
-        s.whole += 1
-    begins = _begins(m, s.whole, s.late)
-    if is_past(s.now, begins):
-        s.since, s.whole, s.late = s.now, 0, 0
-        begins = s.now
-    s.rounds += 1
-    place = timer(m, LEARNER, s.rounds, NONE)
-    appoint(m, until(max(begins, s.now), s.end), place, REGULAR, ROUND, s.rounds, 0)
+        begin_work(m, agent, agents(m)[agent].version, delivery, what, peer, link)
 
 
 @njit()
-def begin_round(m):  # type: ignore[no-untyped-def]
-    """Ask all owners, and wait; a learner that is away lets the round pass."""
-    s = m.state
-    if not learner_is_present(m):
-        appoint_round(m, False)
+def end_work(m, agent):  # type: ignore[no-untyped-def]
+    """An agent has computed: let follow what follows, and then begin with the model that waits."""
+    what, peer, link = workers(m)[agent].what, workers(m)[agent].peer, workers(m)[agent].link
+    version, begin = workers(m)[agent].version, stop_work(m, agent)
+    push(m, NEXT_WORK, agent, ZERO, ZERO)
+    if what == UPDATE:
+        _commit_heard(m, agent, peer, begin)
+    elif m.state.pattern == EDGE and _has_no_link(m, m.changing, agent, what, link):
+        write(m, DROP, agent, NOBODY, version, begin, NONE, ALONE)
+    elif what == JOIN_BACK:
+        _join_back(m, agent, peer, link, begin)
+    else:
+        act(m, agent, begin)
+
+
+@njit(forceinline=True)
+def _has_no_link(m, changing, agent, what, link):  # type: ignore[no-untyped-def]
+    """Whether the links are gone over which local steps were to be sent."""
+    if what == JOIN_BACK:
+        return not is_there(m, changing, link)
+    return is_alone(m, changing, agent)
+
+
+@njit()
+def next_work(m, agent):  # type: ignore[no-untyped-def]
+    """Begin with the model that waits, if there is one."""
+    s, w = m.state, workers(m)[agent]
+    if w.waiting == NONE:
         return
-    # One more than there are owners, so that it cannot close before everybody was asked.
-    s.left, s.is_due, s.is_open = s.n + 1, 0, 1
-    # Whatever has been answered is still to be used.
-    s.in_flight += 1
-    push(m, ASKED, s.commits, ZERO, ZERO)
-    ask_all(m)
+    if not s.goes_on and is_spent(m, agent):
+        drop_waiting(m, agent, SPENT)
+    elif not is_computing(m, agent):
+        delivery = w.waiting
+        w.waiting = NONE
+        what = JOIN_BACK if s.pattern == EDGE else UPDATE
+        begin_work(m, agent, agents(m)[agent].version, delivery, what, w.waiting_peer, w.waiting_link)
 
 
 @njit()
-def wait_for_round(m, version):  # type: ignore[no-untyped-def]
-    """Everybody was asked: wait for the answers, until the deadline at most."""
-    s = m.state
-    end_answer(m, version)
-    if s.deadline > 0 and s.is_open and s.state == RUNNING:
-        place = timer(m, LEARNER, s.rounds, version)
-        is_next = s.deadline == s.interval
-        time = _begins(m, s.whole + 1, s.late) if is_next else _begins(m, s.whole, s.late + 1)
-        appoint(m, max(until(time, s.end), s.now), place, REGULAR, DEADLINE, s.rounds, 0)
-
-
-@njit()
-def return_to_round(m, agent):  # type: ignore[no-untyped-def]
-    """A learner that comes back closes the round that was due to close."""
-    s = m.state
-    if agent == LEARNER and s.is_due:
-        s.is_due = 0
-        close_round(m, s.commits, False)
+def cancel_work(m, agent):  # type: ignore[no-untyped-def]
+    """Drop the work of an agent that has left, and the model that waits."""
+    version = workers(m)[agent].version
+    write(m, DROP, agent, NOBODY, version, stop_work(m, agent), NONE, OFFLINE)
+    drop_waiting(m, agent, OFFLINE)

@@ -40,6 +40,7 @@ from p2psim.network.compiled_engine.state import (
     STATE,
     TASK,
     TURN,
+    WORKER,
 )
 
 #: Length of an array as kernels see it: who reads it knows how many elements there are.
@@ -146,6 +147,8 @@ is_active = _array("is_active", np.uint8)
 link_weights = _array("link_weights", np.float64)
 #: Links that come and go, in order.
 link_turns = _array("link_turns", LINK_TURN)
+#: Who computes what.
+workers = _array("workers", WORKER)
 _keys = _array("keys", np.uint64)
 _running = _array("running", np.float64)
 #: Begins and ends of spans in which nothing gets through, by turns.

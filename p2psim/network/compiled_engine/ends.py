@@ -37,6 +37,7 @@ from p2psim.network.compiled_engine.state import (
     GO,
     GOES,
     GONE,
+    GONE_WORK,
     JOIN,
     JOINS,
     LEARNER,
@@ -50,9 +51,11 @@ from p2psim.network.compiled_engine.state import (
     REJOIN,
     RESENDING,
     RESET,
+    RESUME_WORK,
     RETRY,
     RETURNED,
     STALE,
+    STOPS_WORK,
     TAKE_HELD,
     TURN_GROUP,
     UNACKNOWLEDGED,
@@ -131,19 +134,19 @@ def arrive(m, presence, place):  # type: ignore[no-untyped-def]
             absences(m)[who].last_held = place
             return
     delivery = write(m, DELIVER, e.receiver, e.sender, e.version, e.number, e.release, OK)
-    _heard(m, m.gossip, m.request, m.queries, place, delivery)
+    _heard(m, m.gossip, m.request, m.queries, m.compute, place, delivery)
     free_message(m, place)
 
 
 @njit(forceinline=True)
-def _heard(m, gossip, request, queries, place, delivery):  # type: ignore[no-untyped-def]
+def _heard(m, gossip, request, queries, compute, place, delivery):  # type: ignore[no-untyped-def]
     """What follows from a delivery."""
     if gossip is not None:
-        hear_neighbour(m, place, delivery)
+        hear_neighbour(m, compute, place, delivery)
     elif request is not None:
-        hear_server(m, place, delivery)
+        hear_server(m, compute, place, delivery)
     elif queries is not None:
-        hear_asker(m, place, delivery)
+        hear_asker(m, compute, place, delivery)
 
 
 @njit(forceinline=True)
@@ -227,7 +230,7 @@ def take_turn(m):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def turn_group(m):  # type: ignore[no-untyped-def]
+def turn_group(m, compute):  # type: ignore[no-untyped-def]
     """Let the next agent of a group come or go."""
     s = m.state
     task = tasks(m)[s.depth - 1]
@@ -242,12 +245,21 @@ def turn_group(m):  # type: ignore[no-untyped-def]
         if absences(m)[who].reasons == 1:
             present(m)[who] = 0
             write(m, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
+            _change_work(m, compute, STOPS_WORK, agent)
     elif absences(m)[who].reasons == 0:
         present(m)[who] = 1
         peer, version = _model_on_return(m, agent)
         write(m, JOIN, agent, peer, version, NONE, NONE, OK)
         push(m, RETURNED, agent, ZERO, ZERO)
+        _change_work(m, compute, RESUME_WORK, agent)
         _empty_held(m, who, TAKE_HELD)
+
+
+@njit(forceinline=True)
+def _change_work(m, compute, what, agent):  # type: ignore[no-untyped-def]
+    """Write down what becomes of the work of an agent that leaves, comes back, or is gone."""
+    if compute is not None and m.state.computes != 0 and agent != LEARNER:
+        push(m, what, agent, ZERO, ZERO)
 
 
 @njit()
@@ -275,7 +287,7 @@ def take_held(m, is_lost):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def go_for_good(m):  # type: ignore[no-untyped-def]
+def go_for_good(m, compute):  # type: ignore[no-untyped-def]
     """Let the next agent of a group be gone for good: what is held for it is lost."""
     s = m.state
     task = tasks(m)[s.depth - 1]
@@ -288,6 +300,7 @@ def go_for_good(m):  # type: ignore[no-untyped-def]
     if not absences(m)[who].is_gone:
         absences(m)[who].is_gone = 1
         push(m, GONE, agent, ZERO, ZERO)
+        _change_work(m, compute, GONE_WORK, agent)
         _empty_held(m, who, LOSE_HELD)
 
 

@@ -172,6 +172,7 @@ def _takes_no_time(network: Network) -> bool:
     wait = exchange.response if isinstance(exchange, Poll | Round) else wait
     return (
         wait == 0
+        and network.compute is None
         and not isinstance(exchange, Poll)
         and channel.latency == 0
         and channel.airtime == 0

@@ -8,10 +8,8 @@ from p2psim.core.compiled import njit
 from p2psim.core.philox import uniform
 from p2psim.network.compiled_engine.agents import (
     commit_of_learner,
-    end_answer,
     ended,
     is_spent,
-    learner_is_present,
     make_release,
     send,
 )
@@ -30,8 +28,10 @@ from p2psim.network.compiled_engine.calendar import (
     row,
     take_node,
     timer,
+    workers,
     write,
 )
+from p2psim.network.compiled_engine.rounds import end_answer, learner_is_present
 from p2psim.network.compiled_engine.state import (
     ANSWER_AGAIN,
     BUSY,
@@ -66,6 +66,7 @@ from p2psim.network.compiled_engine.state import (
     ZERO,
 )
 from p2psim.network.compiled_engine.travel import draw, lacks
+from p2psim.network.compiled_engine.work import begin_work, is_computing, stop_work
 
 
 @njit(forceinline=True)
@@ -175,11 +176,14 @@ def end_service(m, owner, query, version):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def hear_server(m, place, delivery):  # type: ignore[no-untyped-def]
+def hear_server(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     """A query to the owner that is served has arrived, or its answer."""
     s, e = m.state, messages(m)[place]
     if e.what == COMPUTE:
-        serve_for(m, e.receiver, delivery, e.version)
+        if compute is not None and s.computes:
+            begin_work(m, e.receiver, e.version, delivery, SERVED, LEARNER, NONE)
+        else:
+            serve_for(m, e.receiver, delivery, e.version)
         return
     ended(m, e.release)
     commit_of_learner(m, e.sender, delivery, e.release)
@@ -250,7 +254,7 @@ def answer_again(m, place):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def hear_query(m, place, delivery):  # type: ignore[no-untyped-def]
+def hear_query(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     """An owner hears a query."""
     s, e = m.state, messages(m)[place]
     owner, version = e.receiver, e.version
@@ -276,7 +280,12 @@ def hear_query(m, place, delivery):  # type: ignore[no-untyped-def]
         write(m, DROP, owner, LEARNER, owners(m)[owner].newest, older, NONE, SUPERSEDED)
     owners(m)[owner].newest = version
     owners(m)[owner].owed = delivery
-    respond(m, owner, delivery, version)
+    if compute is not None and s.computes:
+        if is_computing(m, owner):
+            stop_work(m, owner)
+        owners(m)[owner].owed = begin_work(m, owner, version, delivery, USE, LEARNER, NONE)
+    else:
+        respond(m, owner, delivery, version)
 
 
 @njit()
@@ -307,14 +316,38 @@ def give_answer(m, owner, query, version):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def hear_asker(m, place, delivery):  # type: ignore[no-untyped-def]
+def hear_asker(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     """A query or an answer of a poll or a round has arrived."""
     e = messages(m)[place]
     if e.what == HEAR:
-        hear_query(m, place, delivery)
+        hear_query(m, compute, place, delivery)
         return
     ended(m, e.release)
     if m.state.pattern == POLLS:
         commit_of_learner(m, e.sender, delivery, e.release)
     else:
         end_answer(m, e.version)
+
+
+# Time to compute
+
+
+@njit()
+def end_work(m, owner):  # type: ignore[no-untyped-def]
+    """An owner has computed its answer."""
+    what, version = workers(m)[owner].what, workers(m)[owner].version
+    begin = stop_work(m, owner)
+    if what == SERVED:
+        end_service(m, owner, begin, version)
+    else:
+        give_answer(m, owner, begin, version)
+
+
+@njit()
+def cancel_work(m, owner):  # type: ignore[no-untyped-def]
+    """Drop the work of an owner that has left: it gives no answer."""
+    what, version = workers(m)[owner].what, workers(m)[owner].version
+    write(m, DROP, owner, LEARNER, version, stop_work(m, owner), NONE, OFFLINE)
+    if what != SERVED:
+        owners(m)[owner].owed = NONE
+    _give_up(m, what, version)

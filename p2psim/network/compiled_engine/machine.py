@@ -13,16 +13,9 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.philox import exponential
 from p2psim.network.compiled_engine import state as st
-from p2psim.network.compiled_engine.agents import (
-    begin_round,
-    close_round,
-    may_end,
-    poll,
-    return_to_round,
-    update,
-    wait_for_round,
-    wake_up,
-)
+from p2psim.network.compiled_engine.agents import cancel_work as cancel_work_of_agent
+from p2psim.network.compiled_engine.agents import end_work as agent_has_computed
+from p2psim.network.compiled_engine.agents import may_end, next_work, update, wake_up
 from p2psim.network.compiled_engine.calendar import (
     agents,
     clock_agents,
@@ -60,6 +53,8 @@ from p2psim.network.compiled_engine.learner import (
     serve_for,
     wait_again,
 )
+from p2psim.network.compiled_engine.learner import cancel_work as cancel_work_of_owner
+from p2psim.network.compiled_engine.learner import end_work as owner_has_computed
 from p2psim.network.compiled_engine.links import change_links
 from p2psim.network.compiled_engine.medium import ask as ask_for_medium
 from p2psim.network.compiled_engine.medium import (
@@ -70,8 +65,22 @@ from p2psim.network.compiled_engine.medium import (
     fail_at_next,
     go_on,
 )
+from p2psim.network.compiled_engine.rounds import (
+    begin_round,
+    close_round,
+    poll,
+    return_to_round,
+    wait_for_round,
+)
 from p2psim.network.compiled_engine.state import ROOM, SPARE
 from p2psim.network.compiled_engine.travel import carry, spread
+from p2psim.network.compiled_engine.work import (
+    end_stretch,
+    is_computing,
+    pause_work,
+    resume_work,
+    start_work,
+)
 
 
 @njit()
@@ -82,7 +91,7 @@ def advance(m):  # type: ignore[no-untyped-def]
         if s.spare < SPARE or s.depth + SPARE > s.most_tasks or s.spare_nodes < SPARE:
             s.state = st.NEEDS_ROOM
         elif s.depth:
-            _do(m, m.radio, m.presence, m.acknowledged, m.gossip, m.request, m.queries)
+            _do(m, m.radio, m.presence, m.acknowledged, m.gossip, m.request, m.queries, m.compute)
         else:
             _go_on(m, m.presence, m.changing)
 
@@ -109,7 +118,7 @@ def _go_on(m, presence, changing):  # type: ignore[no-untyped-def]
     if first > s.end or first == math.inf:
         s.state = st.BY_TIME if s.timed else st.EXHAUSTED
     elif when <= tick:
-        _come_up(m, m.radio, m.acknowledged, m.request, m.queries, take_first(m))
+        _come_up(m, m.radio, m.acknowledged, m.request, m.queries, m.compute, take_first(m))
     else:
         _tick(m)
 
@@ -126,20 +135,20 @@ def _tick(m):  # type: ignore[no-untyped-def]
     clock_times(m)[0] = now + exponential(key(m, st.CLOCKS), agent, a.ticks) / a.rate
     sift_down(clock_times(m), clock_agents(m), 0, s.n)
     if not is_missed and present(m)[agent]:
-        _wake(m, m.gossip, m.request, agent)
+        _wake(m, m.gossip, m.request, m.compute, agent)
 
 
 @njit(forceinline=True)
-def _wake(m, gossip, request, agent):  # type: ignore[no-untyped-def]
+def _wake(m, gossip, request, compute, agent):  # type: ignore[no-untyped-def]
     """Let an agent hear its clock."""
     if gossip is not None:
-        wake_up(m, agent)
+        wake_up(m, compute, agent)
     elif request is not None:
         ask_learner(m, agent)
 
 
 @njit()
-def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[no-untyped-def]
+def _come_up(m, radio, acknowledged, request, queries, compute, place):  # type: ignore[no-untyped-def]
     """Do what was appointed."""
     e = messages(m)[place]
     kind = e.kind
@@ -153,6 +162,8 @@ def _come_up(m, radio, acknowledged, request, queries, place):  # type: ignore[n
     elif kind == st.SLOT or kind == st.SENSING:
         if radio is not None:
             _take_turn_on_air(m, place)
+    elif compute is not None and kind == st.COMPUTING:
+        end_stretch(m, place)
     elif request is not None:
         if kind == st.RESENDING:
             answer_again(m, place)
@@ -193,7 +204,7 @@ def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ignore[no-untyped-def]
+def _do(m, radio, presence, acknowledged, gossip, request, queries, compute):  # type: ignore[no-untyped-def]
     """Do the last task that was written down; those that have several parts take themselves off when they are done."""
     s = m.state
     task = tasks(m)[s.depth - 1]
@@ -203,13 +214,13 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ig
         return
     if presence is not None:
         if what == st.TURN_GROUP:
-            turn_group(m)
+            turn_group(m, compute)
             return
         if what == st.TAKE_HELD or what == st.LOSE_HELD:
             take_held(m, what == st.LOSE_HELD)
             return
         if what == st.GO:
-            go_for_good(m)
+            go_for_good(m, compute)
             return
     if radio is not None:
         if what == st.FATES:
@@ -239,13 +250,39 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries):  # type: ig
         acknowledge(m, message)
     elif acknowledged is not None and what == st.AGAIN_WAIT:
         wait_to_send(m, message, link)
+    elif compute is not None and what >= st.START_WORK:
+        _do_work(m, gossip, what, message)
     elif gossip is not None:
         if what == st.UPDATES:
-            update(m, link, last, message)
+            update(m, compute, link, last, message)
     elif request is not None:
         _do_for_request(m, what, message, link, last)
     elif queries is not None:
         _do_for_queries(m, what, message, link, last)
+
+
+@njit()
+def _do_work(m, gossip, what, agent):  # type: ignore[no-untyped-def]
+    """Do a task of those who take time to compute."""
+    if what == st.START_WORK:
+        start_work(m, agent)
+    elif what == st.DONE:
+        if gossip is not None:
+            agent_has_computed(m, agent)
+        else:
+            owner_has_computed(m, agent)
+    elif what == st.NEXT_WORK:
+        if gossip is not None:
+            next_work(m, agent)
+    elif what == st.RESUME_WORK:
+        resume_work(m, agent)
+    elif what == st.STOPS_WORK and m.state.cancels == 0:
+        pause_work(m, agent)
+    elif is_computing(m, agent):
+        if gossip is not None:
+            cancel_work_of_agent(m, agent)
+        else:
+            cancel_work_of_owner(m, agent)
 
 
 @njit(forceinline=True)

@@ -13,19 +13,18 @@ from p2psim.core.randomness import Streams
 from p2psim.network.availability.simple import AllOf, Bernoulli, of_part
 from p2psim.network.changes import Upcoming
 from p2psim.network.channels.channel import BACKOFF_AIRTIMES
-from p2psim.network.channels.draws import EdgeValue, airtime_of
+from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.channels.effects import Blackout
 from p2psim.network.channels.loss import GilbertElliott, chances
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine import travel as laws
-from p2psim.network.compiled_engine.agents import appoint_poll, appoint_round
 from p2psim.network.compiled_engine.ideal import first_ticks, running_weights
 from p2psim.network.compiled_engine.links import block_of
 from p2psim.network.compiled_engine.machine import advance
+from p2psim.network.compiled_engine.rounds import appoint_poll, appoint_round
 from p2psim.network.compiled_engine.turns import Turns
 from p2psim.network.exchanges import Gossip, Poll, Request, Round
-from p2psim.network.members import Members
 
 if TYPE_CHECKING:
     from p2psim.network.section import Network
@@ -58,7 +57,7 @@ class MachineRun:
         chunk: int,
     ):
         self._network, self._streams, self._chunk = network, streams, chunk
-        self._members = network.members or Members.unnamed(network.links.agents)
+        self._members = network.known_members
         self._state = s = st.records(1, st.STATE)[0]
         s["last"] = commits if commits is not None else _MOST
         s["end"], s["timed"] = (time, 1) if time is not None else (np.inf, 0)
@@ -69,7 +68,8 @@ class MachineRun:
         self._arrays: dict[str, np.ndarray] = {}
         self._put_agents(rates, limits)
         self._tables = laws.Tables(self._arrays["agents"])
-        parts = self._exchange() | self._channel() | self._availability() | self._changes()
+        parts = self._exchange() | self._channel() | self._availability()
+        parts |= self._changes() | self._compute()
         self._m = st.Machine(state=self._state, **parts)
         for name in ("laws", "places", "cursors", "table"):
             self._put(name, getattr(self._tables, name))
@@ -241,7 +241,7 @@ class MachineRun:
         """What the channel needs."""
         s, network, channel, links = self._state, self._network, self._network.channel, self._network.links
         again = channel.retransmit
-        airtime = airtime_of(channel.airtime, channel.bandwidth, network.vectors)
+        airtime = network.airtime
         s["question"], s["loaded"] = airtime.question, airtime.loaded
         if isinstance(channel.latency, EdgeValue):
             self._put("travel_times", channel.latency.column(links, "network.channel.latency", np.inf))
@@ -349,6 +349,20 @@ class MachineRun:
             self._arrays["is_active"][:] = 1
             s["links_known"] = np.inf
         return {"changing": st.part(is_there)}
+
+    def _compute(self) -> dict[str, st.Part]:
+        """Time to compute."""
+        s, network, compute = self._state, self._network, self._network.compute
+        if compute is not None:
+            s["computes"], s["cancels"] = 1, compute.absence == "cancel"
+            self._tables.add(st.COMPUTE_TIME, compute.quantity, self._streams, "compute")
+        if compute is not None or ALL_PARTS:
+            workers = st.records(network.links.agents, st.WORKER)
+            workers["begin"] = workers["waiting"] = NONE
+            if compute is not None:
+                workers["factor"] = compute.factors(self._members, network.work)
+            self._put("workers", workers)
+        return {"compute": st.part(compute is not None or ALL_PARTS)}
 
     def _begin(self) -> None:
         """Appoint what a learner does first."""

@@ -13,7 +13,7 @@ import numpy as np
 from p2psim.core import events as ev
 from p2psim.network import order
 
-WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE, RETRY = map(np.int64, range(len(ev.KINDS)))
+WAKE, SEND, DELIVER, DROP, COMMIT, JOIN, LEAVE, RETRY, BEGINS = map(np.int64, range(len(ev.KINDS)))
 (
     OK, QUEUED, BUSY, SPENT, LOSS, COLLISION, OFFLINE, SUPERSEDED, GAVE_UP, UNACKNOWLEDGED, ALONE
 ) = map(np.int64, range(len(ev.OUTCOMES)))  # fmt: skip
@@ -21,7 +21,9 @@ LEARNER, NOBODY, NEIGHBOURS, NONE = map(np.int64, (ev.LEARNER, ev.NOBODY, ev.NEI
 
 WAIT, CHANNEL, REGULAR = map(np.int64, (order.WAIT, order.CHANNEL, order.REGULAR))
 AIRTIME, ARRIVAL = map(np.int64, (order.AIRTIME, order.ARRIVAL))
-DEADLINE, SLOT, POLL, ROUND, RESPONSE, SERVICE, SENSING, RESENDING = map(np.int64, range(order.OTHER))
+DEADLINE, SLOT, POLL, ROUND, RESPONSE, SERVICE, SENSING, RESENDING, COMPUTING = map(
+    np.int64, range(order.OTHER)
+)
 
 #: Where nothing else is to be said.
 ZERO = np.int64(0)
@@ -48,11 +50,11 @@ STALE, RESET, FETCH = map(np.int64, range(3))
 #: Purposes of random numbers: rows of the array of keys.
 PURPOSES = (
     "clocks", "peers", "latency", "loss", "link-state", "capture", "backoff", "retransmit", "acknowledgement",
-    "response", "service", "rejoin",
+    "response", "service", "rejoin", "compute",
 )  # fmt: skip
 (
     CLOCKS, PEERS, LATENCY, LOSS_KEY, LINK_STATE, CAPTURE, BACKOFF, RETRANSMIT, ACKNOWLEDGEMENT, RESPONSE_KEY,
-    SERVICE_KEY, REJOIN,
+    SERVICE_KEY, REJOIN, COMPUTE_KEY,
 ) = map(np.int64, range(len(PURPOSES)))  # fmt: skip
 
 #: How messages are lost: not at all, with one chance, with a chance of each link, or in bursts.
@@ -77,13 +79,17 @@ MODES: dict[str, np.int64] = {"push": PUSH, "pull": PULL, "push-pull": PUSH_PULL
     SPREAD, CARRY, END, UPDATES, MAY_END, ACKNOWLEDGE, AGAIN_SAME, AGAIN_WAIT, CALL, SERVE_FOR, RESPOND, FRESH_WAIT,
     ASKED, TURN_GROUP, TAKE_HELD, RETURNED, GO, LOSE_HELD, GONE, FATES, ASK, BEGIN, HEARD_BY, FAIL_ALL, NEXT,
     ANSWER_AGAIN,
-) = map(np.int64, range(26))  # fmt: skip
+    START_WORK, DONE, NEXT_WORK, STOPS_WORK, RESUME_WORK, GONE_WORK,  # of those who take time to compute
+) = map(np.int64, range(32))  # fmt: skip
 
 #: Laws of random quantities.
 CONSTANT, UNIFORM, TABLE, OF_LINK = map(np.int64, range(4))
 
 #: Rows of laws. The second of latency is for what is sent again: it moves no draw of other messages.
-TRAVEL, TRAVEL_AGAIN, WAIT_AGAIN, RESPONSE_TIME, SERVICE_TIME, SENSE_TIME = map(np.int64, range(6))
+TRAVEL, TRAVEL_AGAIN, WAIT_AGAIN, RESPONSE_TIME, SERVICE_TIME, SENSE_TIME, COMPUTE_TIME = map(
+    np.int64, range(7)
+)
+MANY_LAWS = 7
 
 
 #: A part of a network that kernels are compiled with, or not.
@@ -95,7 +101,7 @@ ARRAYS = (
     "running",
     "keys", "laws", "places", "cursors", "table", "clock_times", "clock_agents", "missed_keys", "miss_chances", "turns",
     "group_starts", "group_agents", "absences", "travel_times", "chances", "drawn", "link_states", "blackouts",
-    "acknowledged", "owners", "radios", "receptions", "air", "senders",
+    "acknowledged", "owners", "radios", "receptions", "air", "senders", "workers",
     "active", "degrees", "is_active", "link_weights", "link_turns",
 )  # fmt: skip
 
@@ -111,6 +117,8 @@ NUMBERS = (
     "pattern", "hears", "goes_on", "again", "fresh", "needy", "by_weight", "links", "loses", "reasons", "spans",
     # request: who is served, whether who waits is being called, what a busy learner does
     "served", "calling", "queues", "stops", "first_asked", "last_asked",
+    # whether agents take time to compute, and what they compute is dropped when they leave
+    "computes", "cancels",
     # rounds: number, whole and late rounds since `since`, answers that are waited for
     "rounds", "whole", "late", "left", "is_open", "is_due", "query",
     # presence
@@ -240,6 +248,20 @@ LINK = np.dtype([("since", np.float64), ("was", np.int64)])
 #: An owner: the newest query that it has heard, the one that it owes an answer to, and the one it may answer again.
 OWNER = np.dtype([("newest", np.int64), ("owed", np.int64), ("wanted", np.int64)])
 
+#: An agent that computes: what its draws are multiplied by, when it is done, what is left while it is offline; number
+#: of the event with which it began, how often it has begun, gone on, or stopped; the version that it has read, and what
+#: follows; delivery and sender of the model that waits.
+WORKER = np.dtype(
+    [(name, np.float64) for name in ("factor", "until", "rest")]
+    + [
+        (name, np.int64)
+        for name in (
+            "begin", "stretch", "is_paused", "version", "what", "peer", "link",
+            "waiting", "waiting_peer", "waiting_link",
+        )
+    ]
+)  # fmt: skip
+
 #: A sender on a shared medium: whether it sends, what waits, when it has sent, and its draws of luck.
 SENDER = np.dtype(
     [
@@ -277,6 +299,7 @@ class Machine(NamedTuple):
     request: Part
     queries: Part
     changing: Part
+    compute: Part
 
 
 def part(is_there: object) -> Part:

@@ -56,6 +56,7 @@ from p2psim.network.compiled_engine.state import (
     LINK_STATE,
     LOSS,
     LOSS_KEY,
+    MANY_LAWS,
     NEEDS_DRAWS,
     NEIGHBOURS,
     NEVER,
@@ -136,8 +137,8 @@ class Tables:
 
     def __init__(self, agents: np.ndarray):
         self._records, self._agents = agents, agents.size - 1
-        self.laws = records(6, LAW)
-        self.places = np.zeros((6, agents.size), np.int64)
+        self.laws = records(MANY_LAWS, LAW)
+        self.places = np.zeros((MANY_LAWS, agents.size), np.int64)
         self.cursors = records(0, CURSOR)
         self.table = np.zeros(0)
         self._streams: dict[int, _Stream] = {}

@@ -6,13 +6,13 @@ In gossip, an agent pushes its model to a neighbour, pulls the neighbour's, or e
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from p2psim.core.events import ALONE, NONE, SPENT
+from p2psim.core.events import ALONE, BUSY, NOBODY, NONE, OFFLINE, SPENT, SUPERSEDED
 from p2psim.network.channels.draws import UNIT
 from p2psim.network.exchanges.protocol import Exchange
 
@@ -30,6 +30,7 @@ class Broadcast(Exchange):
     kind: Literal["broadcast"] = "broadcast"
 
     sends_to_all: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
 
     def start(self, world: RunningNetwork) -> None:
         """Start the agents' clocks."""
@@ -45,6 +46,10 @@ def _all_of(world: RunningNetwork, agent: int) -> Iterator[Sequence[int]]:
     """An agent's neighbours at the moment of each of its sends."""
     while True:
         yield world.neighbours(agent)
+
+
+#: What follows when an agent has computed; returns whether its links are there.
+Then = Callable[[int], bool]
 
 
 def hear(*_: int) -> None:
@@ -83,6 +88,11 @@ class Gossip(Exchange):
     and does nothing. What was sent arrives, even if its link goes meanwhile; but an answer needs a link too, and is
     not sent when there is none any more. In ``push-pull`` the neighbour then still updates with what it heard.
 
+    Where agents take time to compute (``network.compute``), what they have computed follows after that time. A tick
+    meanwhile is ``busy`` where it would lead to another update. A model that is heard meanwhile waits; a newer one
+    takes its place. Agents go on to answer and to tell their models. Links of ``edge`` that have gone when an agent has
+    computed leave its local steps undone.
+
     Choices
     -------
     mode: push
@@ -106,6 +116,7 @@ class Gossip(Exchange):
     )
 
     updates_on_hearing: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
 
     @property
     def by_edge(self) -> bool:
@@ -132,6 +143,8 @@ class _GossipRun:
         self._world = world
         self._by_weight = options.partner == "weight"
         self._choices = [self._partners(agent) for agent in range(world.links.agents)]
+        # Of each agent that computes: number of the delivery of a model that waits, and what it leads to.
+        self._waiting: dict[int, tuple[int, Then]] = {}
 
     def _partners(self, agent: int) -> Iterator[tuple[int]]:
         """An agent's next partners, without end, each as the receivers of a message."""
@@ -154,18 +167,58 @@ class _GossipRun:
         if world.is_spent(agent) and not world.goes_on:
             world.wake(agent, SPENT)
             return None
+        if world.is_computing(agent):
+            world.wake(agent, BUSY)
+            return None
         if not world.neighbours(agent):
             world.wake(agent, ALONE)
             return None
         return world.wake(agent)
 
+    def _compute(self, agent: int, cause: int, then: Then) -> None:
+        """Compute because of a wake, or of a model that was heard; a newer one takes the place of one that waits."""
+        world = self._world
+        read = world.versions[agent]
+        if world.is_computing(agent) or agent in self._waiting:
+            self._drop_waiting(agent, SUPERSEDED)
+            self._waiting[agent] = cause, then
+            return
+
+        def done(cause: int) -> None:
+            if not then(cause):
+                world.drop(agent, NOBODY, read, cause, ALONE)
+            self._compute_next(agent)
+
+        def cancelled(_: int) -> None:
+            self._drop_waiting(agent, OFFLINE)
+
+        world.work(agent, read, cause, done, cancelled)
+
+    def _compute_next(self, agent: int) -> None:
+        """Begin with the model that waits, if there is one."""
+        if agent not in self._waiting:
+            return
+        if self._world.is_spent(agent) and not self._world.goes_on:
+            self._drop_waiting(agent, SPENT)
+        elif not self._world.is_computing(agent):
+            self._compute(agent, *self._waiting.pop(agent))
+
+    def _drop_waiting(self, agent: int, outcome: int) -> None:
+        if agent in self._waiting:
+            delivery, _ = self._waiting.pop(agent)
+            self._world.drop(agent, NOBODY, NONE, delivery, outcome)
+
     def _update(self, sender: int, agent: int, delivery: int, *_: int) -> None:
         """Commit with a model that was heard."""
         world = self._world
-        if world.is_spent(agent) and not world.goes_on:
-            return
-        world.commit(agent, sender, delivery, world.release(agent))
-        world.settle()
+
+        def commit(cause: int) -> bool:
+            world.commit(agent, sender, cause, world.release(agent))
+            world.settle()
+            return True
+
+        if world.goes_on or not world.is_spent(agent):
+            self._compute(agent, delivery, commit)
 
     # push
 
@@ -217,12 +270,26 @@ class _GossipRun:
         """Make local steps, and send to the other end of a link."""
         wake = self._wake(agent)
         if wake is not None:
-            self._send_steps(agent, next(self._choices[agent]), wake, first=True)
+            self._compute(agent, wake, lambda cause: self._send_first(agent, cause))
+
+    def _send_first(self, agent: int, cause: int) -> bool:
+        """Send local steps to a neighbour, if there is one now."""
+        is_linked = bool(self._world.neighbours(agent))
+        if is_linked:
+            self._send_steps(agent, next(self._choices[agent]), cause, first=True)
+        return is_linked
 
     def _join_back(self, sender: int, agent: int, delivery: int, *_: int) -> None:
         world = self._world
         if world.linked(agent, sender) and (not world.is_spent(agent) or world.goes_on):
-            self._send_steps(agent, (sender,), delivery, first=False)
+            self._compute(agent, delivery, lambda cause: self._send_back(agent, sender, cause))
+
+    def _send_back(self, agent: int, sender: int, cause: int) -> bool:
+        """Answer with local steps, if the link is still there."""
+        is_linked = self._world.linked(agent, sender)
+        if is_linked:
+            self._send_steps(agent, (sender,), cause, first=False)
+        return is_linked
 
     def _send_steps(self, agent: int, receiver: tuple[int], cause: int, first: bool) -> None:
         world = self._world

@@ -32,6 +32,8 @@ class Poll(Exchange):
 
     has_clocks: ClassVar[bool] = False
     needs_learner: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    delay_key: ClassVar[str] = "response"
     events_per_commit: ClassVar[int] = 4
 
     @property

@@ -44,6 +44,10 @@ class Exchange(Options):
         does.
     events_per_commit : int
         Of a star, events for each commit, to estimate the size of a run by.
+    computes : bool
+        Whether what agents compute takes the time of ``network.compute``: it calls ``work`` of the running network.
+    delay_key : str
+        Key of a time of its own that ``network.compute`` takes the place of.
     """
 
     part_kind: ClassVar[str] = "exchange"
@@ -57,6 +61,8 @@ class Exchange(Options):
     sends_to_all: ClassVar[bool] = False
     updates_on_hearing: ClassVar[bool] = False
     events_per_commit: ClassVar[int] = 6
+    computes: ClassVar[bool] = False
+    delay_key: ClassVar[str] = ""
 
     @property
     def by_edge(self) -> bool:
@@ -186,14 +192,28 @@ class QueriedOwners:
         elif version < self._newest(owner):
             world.drop(owner, LEARNER, version, query, SUPERSEDED)
         else:
-            if owner in self._owed:
+            if world.is_computing(owner):
+                world.drop(owner, LEARNER, self._versions[owner], world.stop_work(owner), SUPERSEDED)
+            elif owner in self._owed:
                 older, its_version = self._owed[owner]
                 world.drop(owner, LEARNER, its_version, older, SUPERSEDED)
             self._versions[owner] = version
             self._owed[owner] = query, version
-            world.begin(self._answer(owner, query, version))
+            self._compute(owner, query, version)
 
-    def _answer(self, owner: int, query: int, version: int) -> Steps:
+    def _compute(self, owner: int, query: int, version: int) -> None:
+        """Let an owner compute the answer to a query that it has heard."""
+
+        def done(cause: int) -> None:
+            self._world.begin(self._answer(owner, query, version, cause))
+
+        def cancelled(_: int) -> None:
+            del self._owed[owner]
+            self._end(version)
+
+        self._world.work(owner, version, query, done, cancelled)
+
+    def _answer(self, owner: int, query: int, version: int, cause: int) -> Steps:
         """An owner that has heard a query: it answers after a delay, unless it has heard a newer one."""
         world = self._world
         yield from world.wait(next(self._delays[owner]), owner, query, RESPONSE)
@@ -201,7 +221,7 @@ class QueriedOwners:
             return
         del self._owed[owner]
         if world.present[owner]:
-            self._answers.give(owner, query, version, self._use, self._lose)
+            self._answers.give(owner, cause, version, self._use, self._lose)
         else:
             world.drop(owner, LEARNER, version, query, OFFLINE)
             self._end(version)

@@ -45,6 +45,8 @@ class Request(Exchange):
     )
 
     needs_learner: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    delay_key: ClassVar[str] = "service"
 
     def start(self, world: RunningNetwork) -> None:
         """Start the owners' clocks."""
@@ -87,16 +89,19 @@ class _Desk:
         world = self._world
 
         def hear(_: int, owner: int, query: int, version: int, __: int) -> None:
-            world.begin(self._answer(owner, query, version))
+            def done(cause: int) -> None:
+                world.begin(self._answer(owner, query, version, cause))
+
+            world.work(owner, version, query, done, self._finish)
 
         world.send(LEARNER, (owner,), world.commits, wake, NONE, hear, self._finish)
 
-    def _answer(self, owner: int, query: int, version: int) -> Steps:
+    def _answer(self, owner: int, query: int, version: int, cause: int) -> Steps:
         """An owner that is served: it answers after the service time, if it is online then."""
         world = self._world
         yield from world.wait(next(self._services), owner, query, SERVICE)
         if world.present[owner]:
-            self._answers.give(owner, query, version, self._commit, self._finish)
+            self._answers.give(owner, cause, version, self._commit, self._finish)
         else:
             world.drop(owner, LEARNER, version, query, OFFLINE)
             self._finish()

@@ -36,6 +36,8 @@ class Round(Exchange):
 
     has_clocks: ClassVar[bool] = False
     needs_learner: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    delay_key: ClassVar[str] = "response"
     in_rounds: ClassVar[bool] = True
 
     def needs_delivery(self, _: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import simpy
 
 from p2psim.core.events import LOSS, NONE, OFFLINE, OK, UNACKNOWLEDGED
-from p2psim.network.channels.draws import Draws, airtime_of, open_latency
+from p2psim.network.channels.draws import Airtime, Draws, open_latency
 from p2psim.network.channels.effects import ActiveEffects, Delivery
 from p2psim.network.channels.loss import open_loss
 from p2psim.network.channels.retransmission import ResendSame
@@ -30,13 +30,13 @@ class RunningChannel:
     run : Run
     options : Channel
         As the scenario has it.
-    vectors : int
-        p-vectors in a message that carries a model.
+    airtime : Airtime
+        Time that transmissions take.
     """
 
-    def __init__(self, run: Run, options: ChannelOptions, vectors: int):
+    def __init__(self, run: Run, options: ChannelOptions, airtime: Airtime):
         self._run = run
-        self._airtime = airtime_of(options.airtime, options.bandwidth, vectors)
+        self._airtime = airtime
         self._latency, self._is_lost = open_latency(options.latency, run), open_loss(options.loss, run)
         self._effects = ActiveEffects(run, options.effects) if options.effects else None
         self._medium: SharedMedium | None = None

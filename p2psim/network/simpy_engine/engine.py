@@ -14,9 +14,8 @@ from p2psim.core.randomness import Streams
 from p2psim.core.times import until
 from p2psim.network.changes import ActiveLinks
 from p2psim.network.channels.draws import Drawing
-from p2psim.network.members import Members
 from p2psim.network.order import AT_END, LINKS, OTHER, REGULAR, WAIT
-from p2psim.network.simpy_engine.agents import agent
+from p2psim.network.simpy_engine.agents import Computing, agent
 from p2psim.network.simpy_engine.base import Message
 from p2psim.network.simpy_engine.channel import RunningChannel
 from p2psim.network.simpy_engine.log import EventLog
@@ -25,7 +24,7 @@ from p2psim.network.simpy_engine.turns import Turns, begin, exactly
 
 if TYPE_CHECKING:
     from p2psim.network.section import Network
-    from p2psim.network.spec import Ended, Steps
+    from p2psim.network.spec import Computed, Ended, Steps
 
 
 class SimPyRun:
@@ -60,7 +59,7 @@ class SimPyRun:
         self.turns = Turns(self.env)
         self.links, self.goes_on, self.updates = network.links, network.goes_on, network.updates
         self.rates, self.streams, self.draws = rates, streams, Drawing(streams).draws
-        self.members = network.members or Members.unnamed(self.links.agents)
+        self.members = network.known_members
         self.log = EventLog(chunk)
         self.versions = [0] * self.links.agents
         self.releases = [0] * self.links.agents
@@ -80,7 +79,8 @@ class SimPyRun:
         self._pause = self.env.event()
         self.presence = Presence(self, network.availability)
         self.present = self.presence.present
-        self._channel = RunningChannel(self, network.channel, network.vectors)
+        self._computing = Computing(self, network)
+        self._channel = RunningChannel(self, network.channel, network.airtime)
         if self.links.changes is not None:
             self.env.process(self._change_links())
         self.env.process(self._end_in_time())
@@ -236,21 +236,39 @@ class SimPyRun:
     def update_and_send(
         self, agent: int, receivers_of: Sequence[Iterator[Sequence[int]]], ended: Ended
     ) -> None:
-        """Let an agent wake, update its model and send it; receivers are asked for only if there is a send."""
+        """Let an agent wake, compute, update its model and send it; receivers are asked for only if there is a send."""
+
+        def update(cause: int) -> None:
+            release = self.release(agent)
+            commit = self.commit(agent, ev.NOBODY, cause, release)
+            if not self.ended and self.neighbours(agent):
+                receivers = next(receivers_of[agent])
+                self.send(agent, receivers, self.versions[agent], commit, release, ended, ended)
+
         if self.is_spent(agent) and not self.goes_on:
             self.wake(agent, ev.SPENT)
-            return
-        if not self.neighbours(agent):
+        elif self.is_computing(agent):
+            self.wake(agent, ev.BUSY)
+        elif not self.neighbours(agent):
             self.wake(agent, ev.ALONE)
-            return
-        wake, release = self.wake(agent), self.release(agent)
-        commit = self.commit(agent, ev.NOBODY, wake, release)
-        if not self.ended:
-            self.send(agent, next(receivers_of[agent]), self.versions[agent], commit, release, ended, ended)
+        else:
+            self.work(agent, self.versions[agent], self.wake(agent), update, lambda _: None)
 
     def drop(self, agent: int, peer: int, version: int, cause: int, outcome: int) -> int:
         """Write that something an agent was to do will not be done."""
         return self.write(ev.DROP, agent, peer, version, cause, ev.NONE, outcome)
+
+    def work(self, agent: int, version: int, cause: int, done: Computed, cancelled: Computed) -> None:
+        """Let an agent compute, which takes the time of ``network.compute``."""
+        self._computing.work(agent, version, cause, done, cancelled)
+
+    def is_computing(self, agent: int) -> bool:
+        """Whether an agent computes, or will go on to when it returns."""
+        return self._computing.is_computing(agent)
+
+    def stop_work(self, agent: int) -> int:
+        """Let an agent that computes stop; returns the number of the beginning."""
+        return self._computing.stop(agent)
 
     # Messages
 

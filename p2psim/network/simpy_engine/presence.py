@@ -24,8 +24,8 @@ class Presence:
     ----------
     present : bytearray, shape (n + 1,)
         1 where an agent is online; the last entry, which index −1 finds, is the learner's.
-    returned : list of callable
-        Called with an agent that has come back.
+    returned, left, gone : list of callable
+        Called with an agent that has come back, has left, or is gone for good.
     """
 
     def __init__(self, run: Run, availability: AnyAvailability):
@@ -33,6 +33,8 @@ class Presence:
         self._run = run
         self.present = bytearray(b"\x01") * (agents + 1)
         self.returned: list[Callable[[int], None]] = []
+        self.left: list[Callable[[int], None]] = []
+        self.gone: list[Callable[[int], None]] = []
         # For how many reasons each is offline, who is gone for good, and what is held for those who come back.
         self._reasons = [0] * (agents + 1)
         self._gone = bytearray(agents + 1)
@@ -70,6 +72,8 @@ class Presence:
         if self._reasons[agent] == 1:
             self.present[agent] = 0
             self._run.write(LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
+            for tell in self.left:
+                tell(agent)
 
     def _return(self, agent: int) -> None:
         """Come back, if no other reason keeps the agent away, with what was held for it."""
@@ -106,6 +110,8 @@ class Presence:
         self._gone[agent] = 1
         for message in self._held.pop(agent, ()):
             self._run.fail(message, agent, OFFLINE)
+        for tell in self.gone:
+            tell(agent)
         if agent != LEARNER:
             self._run.deactivate(agent)
             self._run.settle()

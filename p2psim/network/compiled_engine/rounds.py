@@ -1,0 +1,139 @@
+"""What a learner does that asks all owners at regular times.
+
+See `p2psim.network.exchanges.poll` and `rounds`; steps are in the order in which they are written there.
+"""
+
+from p2psim.core.compiled import njit
+from p2psim.core.times import is_past, until
+from p2psim.network.compiled_engine.agents import commit_of_learner, may_end, send_to_all
+from p2psim.network.compiled_engine.calendar import appoint, present, push, timer
+from p2psim.network.compiled_engine.state import (
+    ASKED,
+    DEADLINE,
+    HEAR,
+    LEARNER,
+    NEIGHBOURS,
+    NONE,
+    POLL,
+    POLLS,
+    REGULAR,
+    ROUND,
+    RUNNING,
+    ZERO,
+)
+
+
+@njit(forceinline=True)
+def learner_is_present(m):  # type: ignore[no-untyped-def]
+    """Whether the learner is online."""
+    return present(m)[m.state.n] != 0
+
+
+@njit()
+def ask_all(m):  # type: ignore[no-untyped-def]
+    """Send a query to all owners."""
+    s = m.state
+    s.query = s.seq
+    send_to_all(m, LEARNER, s.commits, NONE, NONE, HEAR)
+
+
+@njit()
+def poll(m, number):  # type: ignore[no-untyped-def]
+    """The learner asks everyone at a multiple of the interval; appoints the next."""
+    appoint_poll(m, number + 1)
+    if learner_is_present(m):
+        ask_all(m)
+
+
+@njit()
+def appoint_poll(m, number):  # type: ignore[no-untyped-def]
+    """Appoint a poll, by its number."""
+    s = m.state
+    place = timer(m, LEARNER, number, NONE)
+    appoint(m, max(until(number * s.interval, s.end), s.now), place, REGULAR, POLL, number, 0)
+
+
+@njit()
+def end_answer(m, version):  # type: ignore[no-untyped-def]
+    """Take note that an answer is no longer waited for; the last of a round closes it."""
+    s = m.state
+    if s.pattern != POLLS and version == s.commits:
+        s.left -= 1
+        if s.left == 0:
+            close_round(m, version, False)
+
+
+@njit()
+def close_round(m, version, is_late):  # type: ignore[no-untyped-def]
+    """Close a round, at its deadline perhaps."""
+    s = m.state
+    if version != s.commits or not s.is_open:
+        return
+    if not learner_is_present(m):
+        s.is_due = 1
+        return
+    commit_of_learner(m, NEIGHBOURS, s.query, NONE)
+    if s.state == RUNNING:
+        s.is_open = 0
+        appoint_round(m, is_late)
+        may_end(m)
+
+
+@njit()
+def _begins(m, whole, late):  # type: ignore[no-untyped-def]
+    """As in `p2psim.network.exchanges.rounds.RoundTimes`."""
+    s = m.state
+    return s.since + (whole * s.interval + late * s.deadline)
+
+
+@njit()
+def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
+    """Appoint the next round, if the last one closed now; ``is_late``: by its deadline."""
+    s = m.state
+    if is_late and s.deadline > s.interval:
+        s.late += 1
+    else:
+        s.whole += 1
+    begins = _begins(m, s.whole, s.late)
+    if is_past(s.now, begins):
+        s.since, s.whole, s.late = s.now, 0, 0
+        begins = s.now
+    s.rounds += 1
+    place = timer(m, LEARNER, s.rounds, NONE)
+    appoint(m, until(max(begins, s.now), s.end), place, REGULAR, ROUND, s.rounds, 0)
+
+
+@njit()
+def begin_round(m):  # type: ignore[no-untyped-def]
+    """Ask all owners, and wait; a learner that is away lets the round pass."""
+    s = m.state
+    if not learner_is_present(m):
+        appoint_round(m, False)
+        return
+    # One more than there are owners, so that it cannot close before everybody was asked.
+    s.left, s.is_due, s.is_open = s.n + 1, 0, 1
+    # Whatever has been answered is still to be used.
+    s.in_flight += 1
+    push(m, ASKED, s.commits, ZERO, ZERO)
+    ask_all(m)
+
+
+@njit()
+def wait_for_round(m, version):  # type: ignore[no-untyped-def]
+    """Everybody was asked: wait for the answers, until the deadline at most."""
+    s = m.state
+    end_answer(m, version)
+    if s.deadline > 0 and s.is_open and s.state == RUNNING:
+        place = timer(m, LEARNER, s.rounds, version)
+        is_next = s.deadline == s.interval
+        time = _begins(m, s.whole + 1, s.late) if is_next else _begins(m, s.whole, s.late + 1)
+        appoint(m, max(until(time, s.end), s.now), place, REGULAR, DEADLINE, s.rounds, 0)
+
+
+@njit()
+def return_to_round(m, agent):  # type: ignore[no-untyped-def]
+    """A learner that comes back closes the round that was due to close."""
+    s = m.state
+    if agent == LEARNER and s.is_due:
+        s.is_due = 0
+        close_round(m, s.commits, False)

@@ -1,0 +1,126 @@
+"""Who computes: the beginning of a work, how long it goes on, and what becomes of it when its agent leaves.
+
+See `p2psim.network.simpy_engine.agents`. What follows when an agent has computed is in `agents` and `learner`.
+"""
+
+from p2psim.core.compiled import njit
+from p2psim.network.compiled_engine.calendar import (
+    appoint,
+    free_message,
+    messages,
+    push,
+    timer,
+    workers,
+    write,
+)
+from p2psim.network.compiled_engine.state import (
+    BEGINS,
+    COMPUTE_TIME,
+    COMPUTING,
+    DONE,
+    DROP,
+    NOBODY,
+    NONE,
+    OK,
+    START_WORK,
+    WAIT,
+    ZERO,
+)
+from p2psim.network.compiled_engine.travel import draw, lacks
+
+
+@njit(forceinline=True)
+def is_computing(m, agent):  # type: ignore[no-untyped-def]
+    """Whether an agent computes, or will go on to when it returns."""
+    return workers(m)[agent].begin != NONE
+
+
+@njit()
+def begin_work(m, agent, version, cause, what, peer, link):  # type: ignore[no-untyped-def]
+    """Let an agent begin to compute, which leads to what a message may lead to; returns the number of the event."""
+    w = workers(m)[agent]
+    w.begin = write(m, BEGINS, agent, NOBODY, version, cause, NONE, OK)
+    w.version = version
+    w.what = what
+    w.peer = peer
+    w.link = link
+    push(m, START_WORK, agent, ZERO, ZERO)
+    return w.begin
+
+
+@njit()
+def start_work(m, agent):  # type: ignore[no-untyped-def]
+    """Draw how long an agent computes."""
+    if lacks(m, COMPUTE_TIME, agent):
+        push(m, START_WORK, agent, ZERO, ZERO)
+        return
+    _work_for(m, agent, draw(m, COMPUTE_TIME, agent) * workers(m)[agent].factor)
+
+
+@njit()
+def _work_for(m, agent, time):  # type: ignore[no-untyped-def]
+    """Let the work of an agent go on for a time."""
+    s, w = m.state, workers(m)[agent]
+    w.until = s.now + time
+    w.is_paused = 0
+    w.stretch += 1
+    if time == 0.0:
+        push(m, DONE, agent, ZERO, ZERO)
+    else:
+        appoint(m, w.until, timer(m, agent, w.stretch, NONE), WAIT, COMPUTING, w.begin, ZERO)
+
+
+@njit()
+def end_stretch(m, place):  # type: ignore[no-untyped-def]
+    """An agent would be done now, unless it has stopped or paused."""
+    agent, stretch = messages(m)[place].sender, messages(m)[place].query
+    free_message(m, place)
+    if workers(m)[agent].stretch == stretch:
+        push(m, DONE, agent, ZERO, ZERO)
+
+
+@njit()
+def stop_work(m, agent):  # type: ignore[no-untyped-def]
+    """Let an agent stop; returns the number of the event with which it began."""
+    w = workers(m)[agent]
+    begin = w.begin
+    w.begin = NONE
+    w.is_paused = 0
+    w.stretch += 1
+    return begin
+
+
+@njit()
+def pause_work(m, agent):  # type: ignore[no-untyped-def]
+    """Keep what is left of the work of an agent that leaves."""
+    w = workers(m)[agent]
+    if w.begin != NONE:
+        w.rest = w.until - m.state.now
+        w.is_paused = 1
+        w.stretch += 1
+
+
+@njit()
+def resume_work(m, agent):  # type: ignore[no-untyped-def]
+    """Let the work of an agent that returns go on."""
+    w = workers(m)[agent]
+    if w.begin != NONE and w.is_paused:
+        _work_for(m, agent, w.rest)
+
+
+@njit()
+def drop_waiting(m, agent, outcome):  # type: ignore[no-untyped-def]
+    """Drop the model that waits for an agent, if there is one."""
+    w = workers(m)[agent]
+    if w.waiting != NONE:
+        write(m, DROP, agent, NOBODY, NONE, w.waiting, NONE, outcome)
+        w.waiting = NONE
+
+
+@njit()
+def let_wait(m, agent, delivery, peer, link):  # type: ignore[no-untyped-def]
+    """Have a model wait until an agent is done."""
+    w = workers(m)[agent]
+    w.waiting = delivery
+    w.waiting_peer = peer
+    w.waiting_link = link
