@@ -5,6 +5,7 @@ import pytest
 from training_cases import MODELS, agree, play, problem, task
 
 import p2psim
+from p2psim.core.events import BEGIN
 from p2psim.learning.batches import FixedBatch, PoissonBatch
 from p2psim.learning.sgd.algorithms import DecentralisedSgd, FedAsync, FedAvg, FedBuff, GossipLearning
 
@@ -44,6 +45,10 @@ STARS = {
         FedAsync(step=0.1, local_steps=2, staleness={"kind": "hinge", "age": 1, "rate": 2.0}, commits=1),
         p2psim.Poll(interval=0.3, response={"uniform": (0, 1.0)}),
     ),
+    "fedasync whose queries overtake each other": (
+        FedAsync(step=0.1, commits=1),
+        p2psim.Poll(interval=0.1, response={"uniform": (0, 0.3)}),
+    ),
     "fedbuff": (
         FedBuff(step=0.1, local_steps=2, buffer=3, server_momentum=0.2, commits=1),
         p2psim.Poll(interval=0.3, response={"uniform": (0, 1.0)}),
@@ -60,6 +65,20 @@ def test_planner_and_executor_do_what_the_reference_says(case, batch, away):
     topology = STAR if case in STARS else RING
     of = task(problem("logistic"), BATCHES[batch], private=True, clip=0.5)
     agree(play(algorithm, exchange, topology, of, channel=LATE, availability=away))
+
+
+@pytest.mark.parametrize("absence", ["interrupt", "cancel"])
+@pytest.mark.parametrize("case", [*GRAPHS, *STARS])
+def test_gradients_are_those_of_the_model_with_which_work_has_begun(case, absence):
+    algorithm, exchange = (GRAPHS | STARS)[case]
+    if exchange.delay_key:
+        exchange = exchange.model_copy(update={exchange.delay_key: 0.0})
+    compute = p2psim.Compute(time={"exponential": 0.4}, absence=absence)
+    of = task(problem("logistic"), PoissonBatch(rate=0.4), private=True, clip=0.5)
+    topology = STAR if case in STARS else RING
+    played = play(algorithm, exchange, topology, of, channel=LATE, availability=AWAY, compute=compute)
+    assert (played.events["kind"] == BEGIN).sum() >= 50
+    agree(played)
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])

@@ -63,10 +63,10 @@ class Played:
 
 def play(
     algorithm, exchange, topology, of: TrainingTask, *, commits=60, channel=None, availability=None, limits=None,
-    goes_on=False, plain=False, seed=3, pieces=1,
+    goes_on=False, plain=False, seed=3, pieces=1, compute=None,
 ) -> Played:  # fmt: skip
     """Make events, replay them commit by commit or in larger pieces, and by the reference."""
-    network = p2psim.Network.of_graph(topology, exchange, channel, availability)
+    network = p2psim.Network.of_graph(topology, exchange, channel, availability, compute=compute)
     updates = "wake" if exchange.needs_learner else algorithm.updates_under(exchange)
     network = replace(network, updates=updates, goes_on=goes_on)
     events = simulate_events(network, seed=seed, commits=commits, limits=limits).read()

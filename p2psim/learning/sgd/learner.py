@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, SEND
+from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, LEARNER, SEND
 from p2psim.learning.sgd.mail import arrive, is_free, post
 from p2psim.learning.sgd.program import (
-    BEGIN,
     INPUTS,
     NEEDS_ROOM,
     PLANNED,
@@ -78,7 +77,7 @@ class Owners(NamedTuple):
     weights : ndarray, shape (N,)
         What each one's answer counts beside others.
     heard : ndarray of int64, shape (N, 2)
-        Numbers of the events from which each may answer: of the two newest queries that it has heard.
+        Numbers of the events from which each may answer: of the two newest queries that it has heard and not dropped.
     models : ndarray of int64, shape (N, 2)
         Slots of their models; −1 for none.
     answers : ndarray of int64, shape (N,)
@@ -224,6 +223,15 @@ def _answer(program, training, rule, owners, counts, event):  # type: ignore[no-
 
 
 @njit()
+def _forget(program, owners, i, cause):  # type: ignore[no-untyped-def]
+    """Take note that an owner will not answer a query: so one that was overtaken keeps no other from being answered."""
+    for which in range(2):
+        if owners.heard[i, which] == cause:
+            let_go(program, owners.models[i, which])
+            owners.heard[i, which] = owners.models[i, which] = -1
+
+
+@njit()
 def plan(  # type: ignore[no-untyped-def]
     events, start, stop, receivers, program, room, training, rule, slots, owners, counts, mail
 ):
@@ -252,10 +260,13 @@ def plan(  # type: ignore[no-untyped-def]
         elif kind in (DELIVER, DROP):
             slot, _, is_last = arrive(mail, event.cause)
             if slot < 0:
+                if i != LEARNER:
+                    _forget(program, owners, i, event.cause)
                 continue
             if kind == DELIVER and i != LEARNER:
-                let_go(program, owners.models[i, 1])
-                owners.heard[i, 1], owners.models[i, 1] = owners.heard[i, 0], owners.models[i, 0]
+                if owners.heard[i, 0] >= 0:
+                    let_go(program, owners.models[i, 1])
+                    owners.heard[i, 1], owners.models[i, 1] = owners.heard[i, 0], owners.models[i, 0]
                 owners.heard[i, 0], owners.models[i, 0] = event.seq, hold(program, slot)
             elif kind == DELIVER and rule.what != AVERAGE:
                 counts[ANSWER], counts[VERSION] = hold(program, slot), event.version
