@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.core.events import COMMIT, DELIVER, JOIN, SEND
+from p2psim.core.events import BEGIN, COMMIT, DELIVER, JOIN, SEND
 from p2psim.learning.batches import POISSON, SHUFFLED, GradientRule, Sampling
 from p2psim.learning.graph.admm import AdmmRule
 from p2psim.learning.graph.problem import GraphProblem, GraphTask
@@ -271,6 +271,8 @@ def _heard(
             sent[seq] = send(i)
         elif event["kind"] == DELIVER and cause in sent:
             heard[seq] = sent[cause]
+        elif event["kind"] == BEGIN and cause in heard:
+            heard[seq] = heard[cause]
         elif event["kind"] == COMMIT:
             models[i] = hear(i, heard[cause], release)
             yield models.copy()

@@ -18,6 +18,7 @@ from p2psim.core.errors import MeaningError, first_line
 from p2psim.core.files import DataPath, Seal, checked, sealed
 from p2psim.core.options import BY_NAME, Options, Positive
 from p2psim.core.text_tables import matrix_of
+from p2psim.learning.batches import batch_of
 
 if TYPE_CHECKING:
     from p2psim.learning.graph.problem import GraphProblem
@@ -57,6 +58,9 @@ class LearningAlgorithm(Options):
         p-vectors in a message.
     takes_changes : bool
         Whether it runs on a graph whose links come and go: it then needs no weights, or those of each moment.
+    computes : bool
+        Whether its replay knows of the time that agents take to compute: that an update follows a beginning
+        (`p2psim.core.events.BEGIN`), and not a wake or a delivery.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -76,10 +80,23 @@ class LearningAlgorithm(Options):
     forecast: ClassVar[str] = ""
     audited_as: ClassVar[str] = ""
     objective: ClassVar[Literal["fitness", "personalised", "shared"]] = "personalised"
+    computes: ClassVar[bool] = True
 
     def updates_under(self, exchange: Exchange) -> Literal["wake", "hear"]:
         """When an agent updates its model, where that depends on the exchange."""
         return self.updates
+
+    def work(self, records: np.ndarray) -> np.ndarray:
+        """Records that an update of each agent takes, on average, shape (n,); each local step takes a batch.
+
+        Parameters
+        ----------
+        records : ndarray of int, shape (n,)
+            What each agent holds.
+        """
+        if not self.touches_data:
+            return np.zeros(records.size)
+        return np.where(records > 0, batch_of(self).divisors(records), 0.0)
 
 
 Smoothness = Annotated[

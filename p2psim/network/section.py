@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER
 from p2psim.core.options import BY_NAME, Options
 from p2psim.core.registry import place_of
@@ -16,7 +17,7 @@ from p2psim.network.agent_tables import Rate, RateTable, values_of
 from p2psim.network.availability import AllOf, Always, AnyAvailability, Outage
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.draws import Airtime, airtime_of
-from p2psim.network.compute import Compute
+from p2psim.network.compute import Compute, contradictions
 from p2psim.network.exchanges import AnyExchange, Exchange
 from p2psim.network.graph import Graph, TopologyInputs, links
 from p2psim.network.members import Members
@@ -258,6 +259,27 @@ class Network:
         """Time that transmissions take."""
         channel = self.channel
         return airtime_of(channel.airtime, channel.bandwidth, self.vectors, self.dimension)
+
+    def check_compute(self) -> None:
+        """Refuse a time to compute that contradicts the rest of the network.
+
+        Raises
+        ------
+        MeaningError
+            Also if a poll would supersede every answer, or the numbers of agents are not as `Compute.factors` has them.
+        """
+        compute, interval = self.compute, self.exchange.polled
+        if compute is None:
+            return
+        for key, message in contradictions(compute, self.exchange, self.availability):
+            raise MeaningError(key, message)
+        shortest = compute.least(self.known_members, self.work)
+        if interval is not None and (shortest > interval).all():
+            raise MeaningError(
+                "network.compute",
+                f"every agent takes longer than the interval {interval} between queries, at least "
+                f"{shortest.min():g}, so that the next query would supersede every answer",
+            )
 
     def mean_work(self) -> np.ndarray | None:
         """Mean time that an update of each agent takes to compute, shape (n,); None where there is none."""

@@ -10,7 +10,6 @@ import numpy as np
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import event_table, join
 from p2psim.core.randomness import Streams
-from p2psim.network.compute import contradictions
 from p2psim.network.section import Engine, Network, scope_message, uncompiled_parts
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ def simulate_events(
         raise MeaningError(
             "network.channel.loss", "every message is lost, so that no commit would ever be made"
         )
-    _check_compute(network)
+    network.check_compute()
     uncompiled = uncompiled_parts(pattern, network.channel, network.availability)
     if engine == "array" and uncompiled:
         raise MeaningError("network.engine", scope_message(uncompiled))
@@ -159,24 +158,3 @@ def simulate_events(
     from p2psim.network.simpy_engine.engine import SimPyRun
 
     return EventStream(SimPyRun(network, rates, streams, limits, commits, time, chunk), "simpy")
-
-
-def _check_compute(network: Network) -> None:
-    """Refuse a time to compute that contradicts the rest of the network.
-
-    Raises
-    ------
-    MeaningError
-    """
-    compute, exchange = network.compute, network.exchange
-    if compute is None:
-        return
-    for key, message in contradictions(compute, exchange, network.availability):
-        raise MeaningError(key, message)
-    shortest = compute.least(network.known_members, network.work)
-    if exchange.polled is not None and (shortest > exchange.polled).all():
-        raise MeaningError(
-            "network.compute",
-            f"every agent takes longer than the interval {exchange.polled} between queries, at least "
-            f"{shortest.min():g}, so that the next query would supersede every answer",
-        )

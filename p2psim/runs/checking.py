@@ -57,7 +57,7 @@ class CheckReport:
                     if cell.scenario.network.engine == "simpy" or cell.scenario.network.uncompiled_parts()
                     else "array",
                     "labels": list(labels),
-                    **asdict(fact),
+                    **_as_tree(fact),
                 }
                 for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
             ],
@@ -147,12 +147,14 @@ class CheckReport:
         accountants = dict.fromkeys(
             name for fact in self.facts for each_agent in fact.privacy for name in each_agent.spent
         )
+        computes = any(fact.mean_work is not None for fact in self.facts)
         return [
             {
                 "cell": cell.index,
                 "agent": agent,
                 **({"label": labels[agent]} if labelled else {}),
                 "records": fact.records[agent],
+                **({"mean time to compute": _work_of(fact, agent)} if computes else {}),
                 "budget": each_agent.budget,
                 "most releases": "any number" if each_agent.releases is None else each_agent.releases,
                 "loss of the first": each_agent.loss,
@@ -162,6 +164,15 @@ class CheckReport:
             for cell, fact, labels in zip(self.cells, self.facts, self.labels, strict=True)
             for agent, each_agent in enumerate(fact.privacy[:each])
         ]
+
+
+def _as_tree(fact: "Assessment") -> dict[str, Any]:
+    """Facts as plain values; nothing is said of the time to compute where there is none."""
+    return {name: value for name, value in asdict(fact).items() if name != "mean_work" or value is not None}
+
+
+def _work_of(fact: "Assessment", agent: int) -> float:
+    return fact.mean_work[agent] if fact.mean_work is not None else 0.0
 
 
 def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[str]:

@@ -76,6 +76,8 @@ class ScenarioFields(Options, defer_build=True):
         how long owners take to answer a query
     independent: service
         how long the learner is busy with an answer
+    independent: compute
+        how long agents compute an update
     independent: availability
         when agents are there
     independent: rejoin

@@ -20,6 +20,7 @@ from p2psim.core.options import mappings_from_agents, per_agent
 from p2psim.core.registry import load_installed
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
+from p2psim.network.compute import contradictions
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
@@ -139,6 +140,17 @@ def _silence(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault("every message is lost, so that no commit would ever be made", "network.channel.loss")
 
 
+def _compute(scenario: ScenarioFields) -> Iterator[Fault]:
+    """Time to compute, in place of other times, and for algorithms that know of it."""
+    network, algorithm = scenario.network, scenario.learning.algorithm
+    if network.compute is None:
+        return
+    if not algorithm.computes:
+        yield Fault(f"{algorithm.kind} takes no time to compute: remove compute", "network.compute")
+    for key, message in contradictions(network.compute, network.exchange, network.availability):
+        yield Fault(message, key)
+
+
 def _array_engine(scenario: ScenarioFields) -> Iterator[Fault]:
     """The array engine makes the events of networks all of whose parts have a compiled form."""
     network = scenario.network
@@ -222,6 +234,8 @@ def _checks(scenario: ScenarioFields) -> Iterator[Callable[[Sequence[str]], Any]
         sections["privacy"] = scenario.privacy
     if clock is not None:
         yield clock.check_names
+    if network.compute is not None:
+        yield network.compute.check_names
     for section, part in sections.items():
         for key, value in mappings_from_agents(part, section):
             yield partial(_check_mapping, value, of_group, key)
@@ -293,7 +307,7 @@ def _network_metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     exchange = scenario.network.exchange
     for i, name in enumerate(scenario.record.metrics):
         if name in NETWORK_METRICS and (
-            why := NETWORK_METRICS[name].refusal(exchange.kind, exchange.has_clocks)
+            why := NETWORK_METRICS[name].refusal(exchange.kind, exchange.has_clocks, exchange.by_edge)
         ):
             yield Fault(why, f"record.metrics.{i}")
 
@@ -327,6 +341,6 @@ def rules_of(algorithm: Any) -> tuple[Rule, ...]:
 
 #: Rules for all algorithms.
 RULES: tuple[Rule, ...] = (
-    *(_rejoin, _clock, _silence, _array_engine, *PRIVACY_RULES, _agents, _metrics, _sequential),
+    *(_rejoin, _clock, _silence, _compute, _array_engine, *PRIVACY_RULES, _agents, _metrics, _sequential),
     *(_network_metrics, _named_once, learning_rules.labels),
 )

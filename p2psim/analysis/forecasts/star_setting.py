@@ -217,9 +217,14 @@ def refuse_unknown(network: NetworkSection) -> None:
     Raises
     ------
     MeaningError
-        Naming the first of them: an effect of the channel, or an exchange or an availability from outside p2psim.
+        Naming the first of them: time to compute, an effect of the channel, or an exchange or an availability from
+        outside p2psim.
     """
     availability, known = network.availability, "forecasts know nothing of the"
+    if network.compute is not None:
+        raise MeaningError(
+            "network.compute", "forecasts know nothing of the time that agents take to compute"
+        )
     for effect in network.channel.effects or ():
         raise MeaningError("network.channel.effects", f"{known} channel effect {effect.kind}")
     if place_of(network.exchange) is not None:

@@ -132,6 +132,7 @@ class GossipAdmm(GraphAlgorithm):
 
     by_edge: ClassVar[bool] = True
     vectors: ClassVar[int] = 2  # an own model and a copy
+    computes: ClassVar[bool] = False
     audited_as: ClassVar[str] = "admm"
 
     def admm_rule(self, problem: GraphProblem, rule: GraphRule) -> AdmmRule:

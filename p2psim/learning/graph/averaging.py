@@ -7,6 +7,8 @@ another has sent of its sum and weight. State:
 - ``state`` (n, width): the same array; in push-sum (n, p + 1), each agent's sum and, last, its weight;
 - ``heard`` (n, width) and ``heard_seq`` (n,): what each agent heard last and the delivery that brought it, since an
   agent may answer between hearing a model and using it;
+- ``begun`` (n, width) and ``begun_seq`` (n,): where agents take time to compute, what each has begun with, and the
+  event with which it did;
 - messages on their way (:mod:`p2psim.learning.in_flight`).
 """
 
@@ -18,7 +20,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
-from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
+from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.graph.models import SENT, ModelReplay
 from p2psim.learning.in_flight import DONE, InFlight, post, take
 
@@ -37,7 +39,7 @@ def keep_heard(event, mail, heard, heard_seq):  # type: ignore[no-untyped-def]
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, models, state, heard, heard_seq, mail, counters, sending, hearing
+    events, start, models, state, heard, heard_seq, begun, begun_seq, mail, counters, sending, hearing
 ):
     """Replay events from ``start``; returns (status, next event).
 
@@ -57,11 +59,16 @@ def replay(  # type: ignore[no-untyped-def]
             counters[SENT] += 1
         elif kind in (DELIVER, DROP):
             keep_heard(event, mail, heard, heard_seq)
-        elif kind == COMMIT:
+        elif kind == BEGIN:
             if heard_seq[i] != event.cause:
                 return UNHEARD, at
+            begun[i], begun_seq[i] = heard[i], event.seq
+        elif kind == COMMIT:
+            if heard_seq[i] != event.cause and begun_seq[i] != event.cause:
+                return UNHEARD, at
+            used = heard if heard_seq[i] == event.cause else begun
             for a in range(width):
-                state[i, a] = hearing * (state[i, a] + heard[i, a])
+                state[i, a] = hearing * (state[i, a] + used[i, a])
             if width > p:
                 for a in range(p):
                     models[i, a] = state[i, a] / state[i, p]
@@ -91,6 +98,7 @@ class AveragingReplay(ModelReplay):
         self._state = self._first_state()
         n, width = self._state.shape
         self._heard, self._heard_seq = np.empty((n, width)), np.full(n, -1, np.int64)
+        self._begun, self._begun_seq = np.empty((n, width)), np.full(n, -1, np.int64)
         self.mail = InFlight.of(width)
 
     def _first_state(self) -> np.ndarray:
@@ -109,8 +117,8 @@ class AveragingReplay(ModelReplay):
         at = 0
         while at < events.size:
             status, at = replay(
-                events, at, self.theta, self._state, self._heard, self._heard_seq, self.mail,
-                self.counters, *self.factors,
+                events, at, self.theta, self._state, self._heard, self._heard_seq, self._begun, self._begun_seq,
+                self.mail, self.counters, *self.factors,
             )  # fmt: skip
             if status == UNHEARD:
                 raise SimulationError(

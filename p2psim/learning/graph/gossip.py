@@ -5,6 +5,8 @@ two functions that are called by their address, with their parameters. It is com
 
 - ``models`` (:class:`p2psim.learning.graph.models.Models`): the agents' models, and their gradients;
 - ``heard`` (n, p) and ``heard_seq`` (n,): the model that each agent heard last, and the delivery that brought it;
+- ``begun`` (n, p) and ``begun_seq`` (n,): where agents take time to compute, what each has begun with, and the event
+  with which it did;
 - messages on their way (:mod:`p2psim.learning.in_flight`).
 """
 
@@ -17,7 +19,7 @@ import numpy as np
 
 from p2psim.core.compiled import called_by_address, njit
 from p2psim.core.errors import SimulationError
-from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
+from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.graph.averaging import UNHEARD, keep_heard
 from p2psim.learning.graph.models import COMMITS, NOISE_ROW, SENT, LearningReplay
 from p2psim.learning.graph.problem import GraphTask
@@ -59,6 +61,8 @@ def replay(  # type: ignore[no-untyped-def]
     models,
     heard,
     heard_seq,
+    begun,
+    begun_seq,
     mail,
     counters,
     form,
@@ -85,10 +89,14 @@ def replay(  # type: ignore[no-untyped-def]
             counters[SENT] += 1
         elif kind in (DELIVER, DROP):
             keep_heard(event, mail, heard, heard_seq)
-        elif kind == COMMIT:
+        elif kind == BEGIN:
             if heard_seq[i] != event.cause:
                 return UNHEARD, at
-            mix(theta[i], heard[i], parameters, new)
+            begun[i], begun_seq[i] = heard[i], event.seq
+        elif kind == COMMIT:
+            if heard_seq[i] != event.cause and begun_seq[i] != event.cause:
+                return UNHEARD, at
+            mix(theta[i], heard[i] if heard_seq[i] == event.cause else begun[i], parameters, new)
             theta[i] = new
             if event.release >= 0:
                 models.known[i] = UNKNOWN
@@ -120,6 +128,7 @@ class CompiledGossipReplay(LearningReplay):
         super().__init__(task, track=False)
         self._kind, self._form = kind, form
         self._heard, self._heard_seq = np.empty_like(self.theta), np.full(len(self.theta), -1, np.int64)
+        self._begun, self._begun_seq = np.empty_like(self.theta), np.full(len(self.theta), -1, np.int64)
         self.mail = InFlight.of(self.theta.shape[1])
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
@@ -133,8 +142,9 @@ class CompiledGossipReplay(LearningReplay):
         self.counters[NOISE_ROW], at = 0, 0
         while at < events.size:
             status, at = replay(
-                events, at, self._models, self._heard, self._heard_seq, self.mail, self.counters, self._form,
-                self._problem.ridge, self._records, self._grid, self._batch, self.violations, noise,
+                events, at, self._models, self._heard, self._heard_seq, self._begun, self._begun_seq, self.mail,
+                self.counters, self._form, self._problem.ridge, self._records, self._grid, self._batch,
+                self.violations, noise,
             )  # fmt: skip
             if status == UNHEARD:
                 raise unheard(self._kind)
@@ -162,6 +172,8 @@ class GossipReplay(LearningReplay):
         self._sent: dict[int, np.ndarray] = {}
         # Of each agent, the event in which it heard a model last, and that model.
         self._heard: dict[int, tuple[int, np.ndarray]] = {}
+        # The same of who computes: the event with which it began, and the model that it had heard.
+        self._begun: dict[int, tuple[int, np.ndarray]] = {}
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """See `ModelReplay.feed`.
@@ -181,8 +193,13 @@ class GossipReplay(LearningReplay):
                 model = self._sent.pop(cause)
                 if kind == DELIVER:
                     self._heard[agent] = seq, model
-            elif kind == COMMIT:
+            elif kind == BEGIN:
                 heard, received = self._heard.pop(agent, (-1, self.theta[agent]))
+                self._begun[agent] = seq if heard == cause else -1, received
+            elif kind == COMMIT:
+                is_computed = self._begun.get(agent, (-1,))[0] == cause
+                known = self._begun if is_computed else self._heard
+                heard, received = known.pop(agent, (-1, self.theta[agent]))
                 if heard != cause:
                     raise unheard(self._algorithm.kind)
                 self._update(agent, received, release, noise[row : row + 1])

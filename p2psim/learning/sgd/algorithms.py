@@ -54,6 +54,10 @@ class TrainingAlgorithm(LearningAlgorithm):
         """Gradients in a release."""
         return 1
 
+    def work(self, records: np.ndarray) -> np.ndarray:
+        """See `LearningAlgorithm.work`: every local step takes a batch."""
+        return super().work(records) * self.queries
+
     @model_validator(mode="after")
     def _one_end(self):  # type: ignore[no-untyped-def]
         known = [name for name in ("updates_per_agent", "time", "commits") if name in type(self).model_fields]

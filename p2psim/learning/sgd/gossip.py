@@ -17,10 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
+from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.sgd.mail import arrive, is_free, post
 from p2psim.learning.sgd.program import (
-    BEGIN,
     INPUTS,
     NEEDS_ROOM,
     PLANNED,

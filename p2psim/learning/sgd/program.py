@@ -164,7 +164,3 @@ def combine(program, first):  # type: ignore[no-untyped-def]
     line.what, line.out, line.first, line.last = COMBINE, out, first, program.counts[INPUTS]
     program.counts[INSTRUCTIONS] += 1
     return out
-
-
-#: TEMPORARY
-BEGIN = 8

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from p2psim.core.events import COMMIT, DELIVER, LEARNER, SEND, WAKE
+from p2psim.core.events import BEGIN, COMMIT, DELIVER, LEARNER, SEND, WAKE
 from p2psim.learning.reference import drawn, on_grid
-from p2psim.learning.sgd.program import BEGIN
 from p2psim.learning.sgd.step_sizes import StepSize
 
 if TYPE_CHECKING:

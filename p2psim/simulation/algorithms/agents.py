@@ -215,8 +215,11 @@ def answering(network: Network) -> ResponseProbabilities:
     if not isinstance(exchange, Round):
         lacking.append(f"how {exchange.kind} gathers answers is not in it")
     elif exchange.deadline is not None:
-        chance, draws = _within(exchange.response, exchange.deadline)
-        used = used * chance
+        if network.compute is None:
+            chance, draws = _within(exchange.response, exchange.deadline)
+            used = used * chance
+        else:
+            lacking.append("the time to compute is not in what comes before a deadline")
         if channel.latency != 0:
             lacking.append("latency is not in what comes before a deadline")
     return ResponseProbabilities(heard, used, known, tuple(lacking), draws)

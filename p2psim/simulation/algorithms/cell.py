@@ -67,6 +67,8 @@ class Assessment:
     privacy : tuple of Privacy
         Of each agent.
     warnings : tuple of str
+    mean_work : tuple of float, optional
+        Mean time that an update of each agent takes to compute, where that takes time.
     """
 
     facts: dict[str, Any]
@@ -76,6 +78,7 @@ class Assessment:
     bytes_of_data: int
     privacy: tuple[Privacy, ...]
     warnings: tuple[str, ...]
+    mean_work: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,7 @@ class PreparedCell(ABC):
         """Say what can be said before the run."""
         problem, privacy = self.problem, privacy_of(self.setup.plan)
         facts, events, warnings = self.facts(privacy)
+        work = self.setup.network.mean_work()
         return Assessment(
             facts=facts,
             records=tuple(problem.records.tolist()),
@@ -197,6 +201,7 @@ class PreparedCell(ABC):
             bytes_of_data=problem.bytes_of_data,
             privacy=privacy,
             warnings=(*warnings, *self.privacy_warnings()),
+            mean_work=tuple(work.tolist()) if work is not None else None,
         )
 
     def privacy_warnings(self) -> Iterator[str]:

@@ -132,7 +132,7 @@ class GraphCell(PreparedCell):
         if not problem.test_y.size:
             refuse_tests(scenario)
         check_baselines(scenario, case)
-        network = network_of(scenario, case.arrays, links)
+        network = network_of(scenario, case.arrays, links, problem.dimension)
         rates = network.rates
         assert rates is not None
         bound, rule = rule_of(scenario, case, problem)

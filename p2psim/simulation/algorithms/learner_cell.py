@@ -130,7 +130,8 @@ class LearnerCell(PreparedCell):
             minimum=float(arrays["minimum"]),
             **{name: np.asarray(arrays[name]) for name in _ARRAYS},
         )
-        network = network_of(scenario, arrays, cls.links_of(scenario, arrays, replica))
+        links = cls.links_of(scenario, arrays, replica)
+        network = network_of(scenario, arrays, links, problem.dimension)
         assert network.rates is not None
         weighting = cls.weigh(scenario, network)
         method = cls.method_of(scenario, problem, weighting)

@@ -115,6 +115,8 @@ def replay_setup(
         commits,
         time,
         dimension,
+        # How long agents compute can depend on their records, and on their groups.
+        None if (work := network.mean_work()) is None else work.tolist(),
         # What unit noise is drawn, and by which rule; only its scale may differ within one setup.
         scenario.privacy.mechanism.model_dump_json(),
         *([] if queries == 1 else [queries]),
@@ -224,8 +226,10 @@ def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
     return Limit(epsilon, delta, privacy.enforcing, promise=budget, holders=holders)
 
 
-def network_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Graph) -> Network:
-    """The network of a replica, from the arrays of its case and who is linked with whom.
+def network_of(
+    scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Graph, dimension: int | None = None
+) -> Network:
+    """The network of a replica, from the arrays of its case, who is linked with whom, and p of its models.
 
     Raises
     ------
@@ -243,8 +247,12 @@ def network_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Grap
         updates=algorithm.updates_under(section.exchange),
         members=members,
         vectors=algorithm.vectors,
+        dimension=dimension,
+        compute=section.compute,
+        work=algorithm.work(members.numbers["records"]) if section.compute is not None else None,
     )
     network.shares()
+    network.check_compute()
     return network
 
 

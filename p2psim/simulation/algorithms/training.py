@@ -118,7 +118,7 @@ class TrainingCell(PreparedCell):
         problem = _problem(scenario, arrays, case.class_count)
         if not problem.test_y.size:
             refuse_tests(scenario)
-        network = network_of(scenario, arrays, links)
+        network = network_of(scenario, arrays, links, problem.dimension)
         assert network.rates is not None
         bound, rule = claim_of(scenario, problem, _no_public_bound)
         time, commits, updates = _end(algorithm, network)
