@@ -41,7 +41,7 @@ _PUBLIC = {
     "network.channels.effects": "Blackout ChannelEffect Delivery",
     "network.channels.loss": "GilbertElliott",
     "network.compute": "Compute",
-    "network.exchanges": "Broadcast Exchange Gossip Poll Request Round",
+    "network.exchanges": "Broadcast Exchange Gossip Poll Request Round Synchronous",
     "network.changes": "ActiveLinks Change",
     "network.metrics": "NetworkMetric",
     "network.section": "Clock Network NetworkSection",

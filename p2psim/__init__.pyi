@@ -91,6 +91,7 @@ from p2psim.network.exchanges import Gossip as Gossip
 from p2psim.network.exchanges import Poll as Poll
 from p2psim.network.exchanges import Request as Request
 from p2psim.network.exchanges import Round as Round
+from p2psim.network.exchanges import Synchronous as Synchronous
 from p2psim.network.metrics import NetworkMetric as NetworkMetric
 from p2psim.network.section import Clock as Clock
 from p2psim.network.section import Network as Network

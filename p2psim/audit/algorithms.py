@@ -62,7 +62,7 @@ class StarSystem(AuditSystem):
     def network(self) -> Network:
         """The small network."""
         links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
-        return Network(links, self.cell.scenario.network.exchange)
+        return Network(links, self.cell.scenario.network.exchange.asking_all())
 
     def play(
         self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray

@@ -45,7 +45,13 @@ class TrainingSystem(AuditSystem):
         scenario = self.cell.scenario
         exchange, algorithm = scenario.network.exchange, scenario.learning.algorithm
         links = from_edges(2, np.array([0]), np.array([1]))
-        return Network(links, exchange, goes_on=goes_on(scenario), updates=algorithm.updates_under(exchange))
+        return Network(
+            links,
+            exchange,
+            goes_on=goes_on(scenario),
+            updates=algorithm.updates_under(exchange),
+            answerer_releases=algorithm.answerer_releases,
+        )
 
     def play(
         self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
@@ -80,4 +86,4 @@ class OwnersTrainingSystem(TrainingSystem):
     def network(self) -> Network:
         """The small network."""
         links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
-        return Network(links, self.cell.scenario.network.exchange)
+        return Network(links, self.cell.scenario.network.exchange.asking_all())

@@ -30,6 +30,7 @@ PURPOSES = (
     "response",
     "service",
     "compute",
+    "participants",
     "availability",
     "rejoin",
     "topology",

@@ -50,6 +50,10 @@ class LearningAlgorithm(Options):
         System of `p2psim.audit.algorithms` in which its releases are attacked; empty where they are not audited.
     updates : {"wake", "hear"}
         When an agent updates its model.
+    answerer_releases : bool
+        Whether in push-pull also who answers touches its data as it updates, and not only who woke.
+    takes_rounds : bool
+        Whether agents on a graph can act in rounds (exchange ``synchronous``), and not only each for itself.
     has_anchor : bool
         Whether agents on a graph that go on without their data can do so towards their last model that touched it.
     objective : {"fitness", "personalised", "shared"}
@@ -70,6 +74,8 @@ class LearningAlgorithm(Options):
     adapter: ClassVar[str] = "graph"
     touches_data: ClassVar[bool] = True
     updates: ClassVar[Literal["wake", "hear"]] = "wake"
+    answerer_releases: ClassVar[bool] = True
+    takes_rounds: ClassVar[bool] = False
     vectors: ClassVar[int] = 1
     has_anchor: ClassVar[bool] = True
     star_exchanges: ClassVar[tuple[str, ...]] = ()

@@ -37,12 +37,15 @@ class NetworkState:
         Ticks of all clocks per unit of time; 0 where nobody has a clock.
     airtime : Airtime
         Time that transmissions take.
+    places : int
+        The most owners that a learner serves at once.
     """
 
     tally: Tally
     time: float
     rate: float
     airtime: Airtime
+    places: int = 1
 
 
 class NetworkMetric(Metric):
@@ -112,9 +115,7 @@ def _throughput(seen: NetworkState) -> float:
 
 
 def _utilisation(seen: NetworkState) -> float:
-    tally = seen.tally
-    busy = tally.sum("busy") + (seen.time - tally.sum("until") if tally.sum("is_busy") else 0.0)
-    return busy / seen.time if seen.time else 0.0
+    return seen.tally.served(seen.time) / (seen.places * seen.time) if seen.time else 0.0
 
 
 def _participation(seen: NetworkState) -> float:
@@ -211,7 +212,10 @@ register_all(
             needs="request",
         ),
         NetworkMetric.of(
-            "utilisation", _utilisation, "share of time so far that the learner was busy", needs="request"
+            "utilisation",
+            _utilisation,
+            "share of time so far that the learner was busy; with concurrency the mean share of its places",
+            needs="request",
         ),
         NetworkMetric.of(
             "waiting_time",

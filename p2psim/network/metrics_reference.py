@@ -52,10 +52,12 @@ class ReferenceTally:
         Ticks of all clocks per unit of time.
     airtime : Airtime
         Time that transmissions take.
+    places : int
+        The most owners that a learner serves at once.
     """
 
-    def __init__(self, links: Graph, rate: float, airtime: Airtime):
-        self._links, self._rate, self._airtime = links, rate, airtime
+    def __init__(self, links: Graph, rate: float, airtime: Airtime, places: int = 1):
+        self._links, self._rate, self._airtime, self._places = links, rate, airtime, places
         self._messages = self._retries = self._wakes = self._turned_away = 0
         self._delivered = self._dropped = 0
         self._failed: Counter[str] = Counter()
@@ -78,10 +80,11 @@ class ReferenceTally:
         self._away: set[int] = set()
         self._asked: dict[int, float] = {}
         self._waited, self._served = 0.0, 0
-        #: Events of the exchange between the learner and who is served, its beginning, and its end if it has one; and
-        #: how long the exchanges before it took.
-        self._exchange: set[int] = set()
-        self._begun, self._ended = 0.0, 0.0
+        #: Of each owner: events of its last exchange with the learner, its beginning, and its end if it has one; and
+        #: how long all exchanges before took.
+        self._exchanges: dict[int, set[int]] = {}
+        self._begun: dict[int, float] = {}
+        self._ended: dict[int, float] = {}
         self._busy = 0.0
         self._heard: set[tuple[int, int]] = set()
 
@@ -107,7 +110,7 @@ class ReferenceTally:
             "participation": lambda: self._wakes / (self._rate * time) if time else 1.0,
             "present": lambda: 1 - len(self._away) / n,
             "turned_away": lambda: self._turned_away / max(self._wakes, 1),
-            "utilisation": lambda: (self._busy + min(time, self._ended) - self._begun) / some_time,
+            "utilisation": lambda: self._served_for(time) / (self._places * some_time),
             "waiting_time": lambda: self._waited / max(self._served, 1),
             "staleness": lambda: self._ages / max(self._aged, 1),
             "version_lag": lambda: self._lags / max(self._commits, 1),
@@ -134,11 +137,13 @@ class ReferenceTally:
         )
         if event.release >= 0:
             self._named.add((event.agent, event.release))
-        if event.agent == LEARNER and event.peer >= 0:
+        if event.agent == LEARNER and event.cause != NONE:
+            owner = event.peer
             self._waited += event.time - self._asked[event.cause]
             self._served += 1
-            self._busy += self._ended - self._begun
-            self._exchange, self._begun, self._ended = {event.seq}, event.time, math.inf
+            self._busy += self._ended.get(owner, 0.0) - self._begun.get(owner, 0.0)
+            self._exchanges[owner], self._begun[owner] = {event.seq}, event.time
+            self._ended[owner] = math.inf
         self._follow(event)
 
     def _retry(self, event: EventRecord) -> None:
@@ -177,7 +182,7 @@ class ReferenceTally:
         self._commits += 1
         before = event.version - 1
         self._lags += before - self._read.get(event.cause, before)
-        if event.peer == NEIGHBOURS:
+        if event.peer == NEIGHBOURS and event.agent == LEARNER:
             self._updates.update(i for i, of in self._answered.items() if of == event.version - 1)
         else:
             self._updates[event.peer if event.agent == LEARNER else event.agent] += 1
@@ -212,11 +217,17 @@ class ReferenceTally:
         return nothing if self._links.star else self._made_by.get((sender, event.version), nothing)
 
     def _follow(self, event: EventRecord, ends: bool = False) -> None:
-        """Take note of what follows from the learner's last query to one owner, and when it ends."""
-        if event.cause in self._exchange:
-            self._exchange.add(event.seq)
+        """Take note of what follows from the learner's last query to an owner, and when it ends."""
+        owner = event.agent if event.agent != LEARNER else event.peer
+        if event.cause in self._exchanges.get(owner, ()):
+            self._exchanges[owner].add(event.seq)
             if ends:
-                self._ended = event.time
+                self._ended[owner] = event.time
+
+    def _served_for(self, time: float) -> float:
+        """Time that owners have been served until a moment, together."""
+        last = (min(time, self._ended[owner]) - begun for owner, begun in self._begun.items())
+        return self._busy + sum(last)
 
     def _links_heard(self) -> float:
         """Share of directions of links; on a star of links."""

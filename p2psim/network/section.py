@@ -18,7 +18,7 @@ from p2psim.network.availability import AllOf, Always, AnyAvailability, Outage
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.draws import Airtime, airtime_of
 from p2psim.network.compute import Compute, contradictions
-from p2psim.network.exchanges import AnyExchange, Exchange
+from p2psim.network.exchanges import AnyExchange, Exchange, Gossip
 from p2psim.network.graph import Graph, TopologyInputs, links
 from p2psim.network.members import Members
 from p2psim.network.topologies import (
@@ -27,6 +27,7 @@ from p2psim.network.topologies import (
     draw_links,
 )
 from p2psim.network.verify_order import Ordering
+from p2psim.network.verify_rounds import SINGLY, Conduct
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -145,7 +146,10 @@ class Network:
         releasing nothing. Otherwise it is silent. Not for a star's owners.
     updates : {"wake", "hear"}
         Whether the algorithm updates a model when its agent wakes, or when it hears another model. The latter needs an
-        exchange by gossip.
+        exchange by gossip, or in rounds.
+    answerer_releases : bool
+        Whether in push-pull also who answers makes a release with its update, as the one that woke does. Otherwise it
+        updates with what it has heard alone, even if it may make no more releases.
     members : Members, optional
         What is known of the agents beside their links; their indices when left out.
     vectors : int
@@ -165,6 +169,7 @@ class Network:
     rates: np.ndarray | None = None
     goes_on: bool = False
     updates: Literal["wake", "hear"] = "wake"
+    answerer_releases: bool = True
     members: Members | None = None
     vectors: int = 1
     dimension: int | None = None
@@ -172,8 +177,9 @@ class Network:
     work: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a channel that means nothing on these links; see `Channel.check`."""
+        """Refuse a channel, or an exchange, that means nothing on these links; see their ``check``."""
         self.channel.check(self.links)
+        self.exchange.check(self.links)
 
     @classmethod
     def of_graph(
@@ -195,7 +201,7 @@ class Network:
         graph : networkx.Graph or Topology
             Nodes 0 … n − 1, or nodes of other names, which are numbered in their order and keep their names; and −1
             where there is a learner. The node attribute ``rate`` is the rate of a clock, one where it is left out.
-        exchange : Request, Poll, Round, Broadcast or Gossip
+        exchange : Request, Poll, Round, Broadcast, Gossip or Synchronous
         channel : Channel, optional
             Ideal when left out.
         availability : optional
@@ -247,7 +253,20 @@ class Network:
             _turn_alone(self.availability),
             own_exchange=place_of(self.exchange) is not None,
             computes=self.compute is not None,
+            in_rounds=self.conduct.in_rounds,
         )
+
+    @property
+    def conduct(self) -> Conduct:
+        """What agents on a graph do, for the verifier of events."""
+        exchange = self.exchange
+        if exchange.in_rounds and not exchange.needs_learner:
+            is_named = exchange.names_releases(self.updates)
+            has_deadline = getattr(exchange, "deadline", None) is not None
+            return Conduct("sends" if is_named else "commits", True, has_deadline, works_first=is_named)
+        if not isinstance(exchange, Gossip) or exchange.mode != "push-pull" or self.answerer_releases:
+            return SINGLY
+        return Conduct("wakers", works_first=exchange.works_first(self.updates, self.answerer_releases))
 
     @property
     def known_members(self) -> Members:

@@ -91,6 +91,8 @@ class RunningNetwork(Protocol):
         Whether the algorithm updates a model on waking (``wake``) or on hearing another (``hear``).
     goes_on : bool
         Whether agents that may make no more releases go on without their data.
+    answerer_releases : bool
+        Whether who answers in push-pull makes a release with its update.
     presence : Attendance
         Which agents are online.
     present : bytearray, shape (n + 1,)
@@ -112,6 +114,7 @@ class RunningNetwork(Protocol):
     streams: Streams
     updates: Any
     goes_on: bool
+    answerer_releases: bool
     present: bytearray
     versions: list[int]
     commits: int

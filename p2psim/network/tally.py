@@ -14,7 +14,9 @@ State of the compiled pass, kept between pieces of the stream:
 - ``within`` (n, capacity): version of the model that a release made, by which messages that name none carry it;
 - ``failed`` (n,): deliveries of each agent's releases that failed;
 - ``begun`` (n, 2): number of the event with which each agent began to compute last, and the version that it read;
-- ``heard`` (m,): whether something was delivered over each entry of `Graph.indices` since it was last cleared.
+- ``heard`` (m,): whether something was delivered over each entry of `Graph.indices` since it was last cleared;
+- ``until`` (n,): until when it has been counted that the learner serves each owner; ``is_served`` (n,): whether it
+  still does.
 """
 
 from __future__ import annotations
@@ -55,11 +57,14 @@ TOTALS = (
     WASTED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT, COMMITS, ARRIVED,
 ) = range(len(TOTALS))  # fmt: skip
 
-#: Sums: ages in versions of the models that arrived, and of those that commits were computed from; time that the
-#: learner was busy until ``until``, and whether it still is; time that the served have waited for.
-SUMS = ("age", "lag", "busy", "until", "is_busy", "waited")
-AGE, LAG, BUSY_TIME, UNTIL, IS_BUSY, WAITED = range(len(SUMS))
+#: Sums: ages in versions of the models that arrived, and of those that commits were computed from; time that owners
+#: have been served for; time that they have waited for before.
+SUMS = ("age", "lag", "busy", "waited")
+AGE, LAG, BUSY_TIME, WAITED = range(len(SUMS))
 
+
+#: In place of when a wake was queued: it waits no more.
+DONE = -1.0
 
 #: What has become of a release: it has reached somebody, or never will.
 GOT, GONE = -1, -2
@@ -108,20 +113,39 @@ def _lag(event, totals, begun):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _end_exchange(totals, sums, time):  # type: ignore[no-untyped-def]
-    """Count the learner busy until now: where it serves, the exchange of its last query has ended.
+def _end_exchange(totals, sums, until, is_served, owner, time):  # type: ignore[no-untyped-def]
+    """Count an owner as served until now: where the learner serves, the exchange of its last query to it has ended.
 
     If a lost answer is given again, the exchange ends once more, later.
     """
     if totals[SERVED]:
-        sums[BUSY_TIME] += time - sums[UNTIL]
-        sums[UNTIL], sums[IS_BUSY] = time, 0.0
+        sums[BUSY_TIME] += time - until[owner]
+        until[owner], is_served[owner] = time, False
+
+
+@njit()
+def _leave_line(waiting_seq, waiting_time, line, wake, time):  # type: ignore[no-untyped-def]
+    """Take a queued wake off the line; returns for how long it has waited, 0 if it has not."""
+    low, high = line[0], line[1]
+    while low < high:
+        middle = (low + high) >> 1
+        if waiting_seq[middle % waiting_seq.size] < wake:
+            low = middle + 1
+        else:
+            high = middle
+    place, waited = low % waiting_seq.size, 0.0
+    if low < line[1] and waiting_seq[place] == wake:
+        waited = time - waiting_time[place]
+        waiting_time[place] = DONE
+    while line[0] < line[1] and waiting_time[line[0] % waiting_seq.size] == DONE:
+        line[0] += 1
+    return waited
 
 
 @njit()
 def tally(  # type: ignore[no-untyped-def]
     events, star, totals, sums, versions, updates, answered, made, awaiting, within, failed, heard, begun, indptr,
-    indices, waiting_seq, waiting_time, line,
+    indices, until, is_served, waiting_seq, waiting_time, line,
 ):  # fmt: skip
     """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``."""
     for e in range(events.size):
@@ -148,15 +172,10 @@ def tally(  # type: ignore[no-untyped-def]
             release = _carried(event, agent, star, made, within)
             if release >= 0 and awaiting[agent, release] >= 0:
                 awaiting[agent, release] += 1 if peer >= ev.LEARNER else indptr[agent + 1] - indptr[agent]
-            if agent == ev.LEARNER and peer >= 0:
+            if agent == ev.LEARNER and event.cause >= 0:
                 totals[SERVED] += 1
-                sums[UNTIL], sums[IS_BUSY] = event.time, 1.0
-                # Who stands before it in the line was turned away.
-                while line[0] < line[1] and waiting_seq[line[0] % waiting_seq.size] <= event.cause:
-                    place = line[0] % waiting_seq.size
-                    if waiting_seq[place] == event.cause:
-                        sums[WAITED] += event.time - waiting_time[place]
-                    line[0] += 1
+                until[peer], is_served[peer] = event.time, True
+                sums[WAITED] += _leave_line(waiting_seq, waiting_time, line, event.cause, event.time)
         elif kind == ev.DELIVER:
             totals[DELIVERED] += 1
             if not star or agent == ev.LEARNER:
@@ -193,14 +212,17 @@ def tally(  # type: ignore[no-untyped-def]
             if outcome in ev.FAILURES and event.cause >= 0 and peer >= ev.LEARNER:
                 totals[DROPPED] += 1
                 _count_failure(totals, outcome)
-            if outcome != ev.SPENT and peer >= ev.LEARNER:
-                _end_exchange(totals, sums, event.time)
+            if peer == ev.NOBODY:
+                _leave_line(waiting_seq, waiting_time, line, event.cause, event.time)
+            elif peer >= ev.LEARNER:
+                owner = agent if agent >= 0 else peer
+                _end_exchange(totals, sums, until, is_served, owner, event.time)
         elif kind == ev.BEGIN:
             begun[agent] = event.seq, event.version
         elif kind == ev.COMMIT:
             totals[COMMITS] += 1
             sums[LAG] += _lag(event, totals, begun)
-            if peer == ev.NEIGHBOURS:
+            if peer == ev.NEIGHBOURS and agent == ev.LEARNER:
                 for i in range(updates.size):
                     updates[i] += answered[i] == versions[-1]
             else:
@@ -213,7 +235,8 @@ def tally(  # type: ignore[no-untyped-def]
                     _lose(totals, awaiting, agent, before)
                 if event.release >= 0:
                     within[agent, event.release] = event.version
-            _end_exchange(totals, sums, event.time)
+            if peer >= 0:
+                _end_exchange(totals, sums, until, is_served, peer, event.time)
         elif agent >= 0 and kind == ev.LEAVE:
             totals[ABSENT] += 1
         elif agent >= 0 and kind == ev.JOIN:
@@ -245,6 +268,7 @@ class Tally:
         self._begun = np.full((n, 2), -2, np.int64)
         self._waiting = np.zeros(8, np.int64), np.zeros(8)
         self._line = np.zeros(2, np.int64)
+        self._until, self._is_served = np.zeros(n), np.zeros(n, np.bool_)
 
     def __getitem__(self, name: str) -> int:
         return int(self.totals[TOTALS.index(name)])
@@ -258,6 +282,10 @@ class Tally:
         """One of `SUMS`."""
         return float(self.sums[SUMS.index(name)])
 
+    def served(self, time: float) -> float:
+        """Time that owners have been served until a moment, of all owners together."""
+        return self.sum("busy") + float((time - self._until[self._is_served]).sum())
+
     def count(self, events: np.ndarray) -> None:
         """Read the next piece of the stream."""
         if not events.size:
@@ -267,7 +295,7 @@ class Tally:
             events, self.links.star, self.totals, self.sums, self._versions, self.updates,
             self._answered, self._made, self._awaiting, self._within, self.failed, self.heard, self._begun,
             self.links.indptr, self.links.indices,
-            *self._waiting, self._line,
+            self._until, self._is_served, *self._waiting, self._line,
         )  # fmt: skip
         self.time = float(events["time"][-1])
 
@@ -308,8 +336,7 @@ class LostReleases:
         self._failed = np.zeros((links.agents, 1), np.int64)
         self._tally = None
         releases = limits is None or bool(limits.any())
-        hears = not exchange.needs_learner and exchange.needs_delivery(network.updates)
-        if hears and not exchange.by_edge and releases:
+        if releases and not exchange.names_releases(network.updates):
             # Messages name no release: it is in the version of the model.
             self._tally = Tally(links)
 

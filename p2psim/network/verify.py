@@ -16,13 +16,9 @@ from p2psim.network.graph import Graph
 from p2psim.network.verify_event import Event, EventsError
 from p2psim.network.verify_order import UNKNOWN, OrderChecker, Ordering
 from p2psim.network.verify_resending import NEVER, Resending
-from p2psim.network.verify_rules import (
-    VerifierState,
-    check_begin,
-    check_commit,
-    check_end,
-    check_send,
-)
+from p2psim.network.verify_rounds import SINGLY, Conduct
+from p2psim.network.verify_rules import check_begin, check_commit, check_end, check_send
+from p2psim.network.verify_state import VerifierState
 
 __all__ = ["EventChecker", "EventsError", "verify"]
 
@@ -37,13 +33,14 @@ class EventChecker:
     at most one for each; a query is superseded, a waiting owner turned away, only once; every commit of a model carries
     the next version, and its cause comes before it; the learner sends the model of that moment, and commits the release
     that the answer carries, or closes the round of its last query to all, once; who hears another agent's model answers
-    and commits at that moment or never, once each, and answers before it commits; answers are not answered; a message
-    is sent again no more often than allowed, as it was, and after it failed; a query is answered again, with a new
-    release, only after the answer was lost; releases of an agent count from 0, each is made once, where the exchange
-    makes them, and none exceeds the limit; where agents take time to compute, each update and answer follows a
-    beginning, with the model that its agent had then (or the query's), and an agent computes one thing at a time;
-    events of one instant keep the order of the model, as far as it can be told from them
-    (`p2psim.network.verify_order`).
+    and commits at that moment or never, once each, and answers before it commits; answers are not answered; agents that
+    act in rounds all wake at one moment, send their models once to all their neighbours, and commit together, when all
+    that was sent has ended unless there is a deadline; a message is sent again no more often than allowed, as it was,
+    and after it failed; a query is answered again, with a new release, only after the answer was lost; releases of an
+    agent count from 0, each is made once, where the exchange makes them, and none exceeds the limit; where agents take
+    time to compute, each update and answer follows a beginning, with the model that its agent had then (or the
+    query's), and an agent computes one thing at a time; events of one instant keep the order of the model, as far as
+    it can be told from them (`p2psim.network.verify_order`).
 
     Parameters
     ----------
@@ -63,6 +60,8 @@ class EventChecker:
         Interval of a poll.
     order : Ordering
         What is known of the network for the order of events at one instant.
+    conduct : Conduct
+        What agents on a graph do: which events make their releases, and whether they act in rounds.
     """
 
     def __init__(
@@ -75,9 +74,10 @@ class EventChecker:
         end: float = np.inf,
         polled: float | None = None,
         order: Ordering = UNKNOWN,
+        conduct: Conduct = SINGLY,
     ):
         work = order.computes, order.own_links
-        self._state = VerifierState(links, limits, goes_on, by_edge, resending, end, *work)
+        self._state = VerifierState(links, limits, goes_on, by_edge, resending, end, *work, conduct)
         self._end, self._polled = end, polled
         self._order = OrderChecker(order, self._state, resending)
 
@@ -116,6 +116,8 @@ class EventChecker:
             must(outcome == ev.OK, "a send or a commit is ok")
         if peer >= ev.LEARNER:
             must(state.linked(agent, peer), f"it is not linked with {peer}")
+        is_in_turn = not state.rounds.is_closing or state.rounds.owns(event)
+        must(is_in_turn, "agents of a round have not all closed it")
         places = self._order.places(event)
         if kind == ev.WAKE:
             must(agent != ev.LEARNER and peer == ev.NOBODY, "only agents wake, and with nobody")
@@ -130,7 +132,9 @@ class EventChecker:
             must(outcome != ev.OFFLINE or ev.LEARNER in state.offline, "the learner is online")
             is_busy = outcome == ev.BUSY and not state.links.star
             must(not is_busy or state.work.computing(agent), "it is not busy: it computes nothing")
-            if outcome in (ev.OK, ev.QUEUED):
+            if state.conduct.in_rounds:
+                state.rounds.wake(event)
+            elif outcome in (ev.OK, ev.QUEUED):
                 state.causes[seq] = event
         elif kind == ev.SEND:
             if agent == ev.LEARNER and cause == ev.NONE and self._polled is not None:

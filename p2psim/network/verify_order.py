@@ -16,7 +16,7 @@ from p2psim.network.order import AIRTIME, ARRIVAL, CHANNEL, PRESENCE, REGULAR, W
 if TYPE_CHECKING:
     from p2psim.network.verify_event import Event
     from p2psim.network.verify_resending import Resending
-    from p2psim.network.verify_rules import VerifierState
+    from p2psim.network.verify_state import VerifierState
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Ordering:
         Whether it is not known when links come and go.
     computes : bool
         Whether agents take time to compute.
+    in_rounds : bool
+        Whether agents have no clocks and act in rounds.
     """
 
     ends: Literal["at once", "arrival", "airtime"] | None = None
@@ -43,6 +45,7 @@ class Ordering:
     own_exchange: bool = False
     own_links: bool = False
     computes: bool = False
+    in_rounds: bool = False
 
 
 #: Where nothing is known but that the exchange is one of p2psim.
@@ -107,7 +110,7 @@ class OrderChecker:
             self._retried.add((event.cause, event.peer))
         elif event.kind == ev.JOIN:
             self._joined.add(event.agent)
-        elif event.kind == ev.COMMIT and event.peer == ev.NEIGHBOURS:
+        elif (event.kind == ev.COMMIT and event.peer == ev.NEIGHBOURS) or self._is_absent(event):
             self._has_closed = True
 
     def _begin(self, event: Event) -> None:
@@ -126,12 +129,23 @@ class OrderChecker:
             # Who begins offline leaves at time 0, in the order in which reasons are given.
             return ((PRESENCE, agent),) if self.known.turns_alone and event.time > 0 else ((PRESENCE,),)
         if kind == ev.WAKE:
-            return () if self.known.own_exchange else ((WAKE, agent),)
+            if self.known.own_exchange:
+                return ()
+            if self.known.in_rounds:
+                # A round that has just closed may begin the next one now.
+                return () if self._has_closed else ((REGULAR, ev.LEARNER),)
+            return ((WAKE, agent),)
         if kind in (ev.SEND, ev.DELIVER, ev.DROP) and event.cause < self._first:
             return self._sent(event) if kind == ev.SEND else self._ended(event)
         if kind == ev.COMMIT and self.known.computes and agent >= 0 and event.cause < self._first:
-            return self._computed(event)
+            # A round in which agents computed before they sent closes when nothing is waited for.
+            return () if self.known.in_rounds and self._works_first else self._computed(event)
         return ()
+
+    @property
+    def _works_first(self) -> bool:
+        """Whether agents compute before they send."""
+        return self._state.by_edge or self._state.conduct.works_first
 
     def _computed(self, event: Event) -> tuple[Key, ...]:
         """Places of what follows when an agent has computed: it may have returned with nothing left to compute."""
@@ -165,6 +179,10 @@ class OrderChecker:
             return (with_airtime,)
         return (arrival,) if ends == "arrival" else (with_airtime, arrival)
 
+    def _is_absent(self, event: Event) -> bool:
+        """Whether an agent that took part in a round is away when it closes."""
+        return self.known.in_rounds and event.kind == ev.DROP and event.peer == ev.NOBODY
+
     def _is_at_once(self, event: Event) -> bool:
         """Whether an event can but follow its cause at once, the cause being of this instant."""
         if event.cause < self._first or self.known.own_exchange:
@@ -174,9 +192,9 @@ class OrderChecker:
         if event.kind == ev.COMMIT:
             return event.peer != ev.NEIGHBOURS and not waits
         if event.kind == ev.BEGIN:
-            return True
+            return not self.known.in_rounds or self._works_first
         is_owner = event.agent != ev.LEARNER and self._state.links.star
-        return event.kind == ev.SEND and not is_owner and not (waits and self._state.by_edge)
+        return event.kind == ev.SEND and not is_owner and not (waits and self._works_first)
 
     def _follow(self, event: Event) -> None:
         """Check that a message which takes no time has ended everywhere before anything else happens."""

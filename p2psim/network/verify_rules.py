@@ -1,113 +1,21 @@
-"""Invariants of events, and what the verifier of a stream remembers to check them.
-
-These are invariants of beginnings of work, of sends, of commits, and of what ends a message, or an exchange before its
-next message.
-"""
+"""Invariants of beginnings of work, of sends, of commits, and of what ends a message or an exchange."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from p2psim.core import events as ev
-from p2psim.network.changes import ActiveLinks
-from p2psim.network.graph import Graph
-from p2psim.network.verify_event import Event, EventsError, Heard, OpenMessage
-from p2psim.network.verify_resending import NEVER, FreshAnswers, Resending, Retries
-from p2psim.network.verify_work import WorkRules
-
-__all__ = [
-    "NEVER",
-    "Event",
-    "EventsError",
-    "Heard",
-    "OpenMessage",
-    "Resending",
-    "VerifierState",
-    "check_begin",
-    "check_commit",
-    "check_end",
-    "check_send",
-]
-
-
-class VerifierState:
-    """The events so far, as far as they bear on later ones; the parameters are those of `EventChecker`."""
-
-    def __init__(
-        self,
-        links: Graph,
-        limits: np.ndarray | None,
-        goes_on: bool,
-        by_edge: bool,
-        resending: Resending,
-        end: float = np.inf,
-        computes: bool = False,
-        own_links: bool = False,
-    ):
-        self.links, self.limits, self.goes_on, self.by_edge = links, limits, goes_on, by_edge
-        self.near = [set(links.of(agent).tolist()) for agent in range(links.agents)]
-        self.active = ActiveLinks(links, end)
-        self.seq, self.time = 0, 0.0
-        self.offline: set[int] = set()
-        # By seq: messages by that of their send, what a later event may name as its cause, and what agents heard of
-        # each other at this moment by that of the delivery.
-        self.open: dict[int, OpenMessage] = {}
-        self.causes: dict[int, Event] = {}
-        self.heard: dict[int, Heard] = {}
-        self.versions: dict[int, int] = {}
-        self.releases = [0] * links.agents
-        # The learner's last query to all, as long as no commit has closed its round.
-        self.round = ev.NONE
-        self.retries, self.fresh = Retries(resending), FreshAnswers(resending)
-        self.work = WorkRules(computes, own_links)
-
-    def is_spent(self, agent: int) -> bool:
-        """Whether an agent may make no more releases."""
-        return self.limits is not None and agent != ev.LEARNER and self.releases[agent] >= self.limits[agent]
-
-    def linked(self, agent: int, peer: int) -> bool:
-        """Whether two are linked."""
-        return 0 <= peer < self.links.agents if agent == ev.LEARNER else peer in self.near[agent]
-
-    def receivers(self, send: Event) -> set[int]:
-        """Who is to hear a message."""
-        if send.peer != ev.NEIGHBOURS:
-            return {send.peer}
-        if send.agent == ev.LEARNER:
-            return set(range(self.links.agents))
-        return set(
-            self.near[send.agent] if self.links.changes is None else self.active.of(send.agent).tolist()
-        )
-
-    def linked_now(self, agent: int, peer: int) -> bool:
-        """Whether two that are linked some time are so at this moment."""
-        return self.links.changes is None or self.active.linked(agent, peer)
-
-    def is_alone(self, agent: int) -> bool:
-        """Whether an agent has no neighbour at this moment."""
-        return self.links.changes is not None and not self.active.degree(agent)
-
-    def make_release(self, event: Event) -> None:
-        """Check that an agent makes its next release, if it may."""
-        agent, release = event.agent, event.release
-        if release == ev.NONE and self.goes_on:
-            event.must(self.limits is None or self.is_spent(agent), "it releases nothing, though it may")
-            return
-        event.must(release == self.releases[agent], f"its release should be number {self.releases[agent]}")
-        self.releases[agent] += 1
-        self.keep_limit(event)
-
-    def keep_limit(self, event: Event) -> None:
-        """Check that an agent does not exceed its limit."""
-        if self.limits is not None:
-            most = self.limits[event.agent]
-            event.must(event.release < most, f"more than {most} releases")
+from p2psim.network.verify_event import Event, Heard, OpenMessage
+from p2psim.network.verify_rounds import LearnersRound
+from p2psim.network.verify_state import VerifierState
 
 
 def check_begin(state: VerifierState, event: Event) -> None:
     """Check that an agent begins to compute."""
     agent, cause, must = event.agent, event.cause, event.must
     must(state.work.computes, "nothing takes time to compute here")
+    if state.conduct.in_rounds:
+        must(event.version == state.versions.get(agent, 0), "it does not read its model of that moment")
+        state.work.check_begin(event, state.rounds.begin(event, state.open))
+        return
     waits, heard = state.work.waiting(agent, cause), state.heard.get(cause)
     if waits is not None or heard is not None:
         heard = waits or heard
@@ -145,6 +53,18 @@ def check_send(state: VerifierState, event: Event) -> None:
     must(bool(receivers), "it is sent to nobody")
     if agent != ev.LEARNER:
         state.keep_limit(event)
+    if state.conduct.in_rounds:
+        is_to_all = (
+            peer == ev.NEIGHBOURS or state.own_links or receivers == set(state.active.of(agent).tolist())
+        )
+        must(is_to_all, "it is not sent to all neighbours")
+        is_current = event.version == state.versions.get(agent, 0)
+        must(is_current, "it does not carry its sender's model of that moment")
+        state.rounds.send(event)
+        state.work.end(agent, cause)
+        _release_in_round(state, event, state.conduct.releases == "sends")
+        state.open[event.seq] = OpenMessage(event, receivers)
+        return
     if agent != ev.LEARNER and not state.links.star:
         state.open[event.seq] = OpenMessage(event, receivers, _check_gossip(state, event))
         return
@@ -172,24 +92,32 @@ def check_send(state: VerifierState, event: Event) -> None:
         must(event.release == ev.NONE, "the learner releases nothing")
         current = state.versions.get(ev.LEARNER, 0)
         must(event.version == current, "it does not carry the learner's model of that moment")
-        # With one owner, that is all.
-        state.round = event.seq if cause == ev.NONE else ev.NONE
+        if cause == ev.NONE:
+            state.learners_round.ask(event)
+        else:
+            state.learners_round = LearnersRound()
     state.open[event.seq] = OpenMessage(event, receivers)
 
 
 def _check_gossip(state: VerifierState, event: Event) -> bool:
     """Check a send from agent to agent; returns whether it answers another."""
     agent, cause, must = event.agent, event.cause, event.must
-    begun = state.work.end(agent, cause) if state.by_edge else None
+    works_first = state.by_edge or state.conduct.works_first
+    begun = state.work.end(agent, cause) if works_first else None
     if begun is not None:
         answers = begun[1].kind == ev.DELIVER
         must(not answers or event.peer == begun[1].peer, "it answers someone else")
         must(event.peer != ev.NEIGHBOURS, "only a commit is told to all neighbours")
         is_current = event.version == state.versions.get(agent, 0)
         must(is_current, "it does not carry its sender's model of that moment")
-        state.make_release(event)
+        if state.by_edge:
+            state.make_release(event)
+        else:
+            must(event.release == ev.NONE, "it carries a release that no commit made")
         return answers
     must(not (state.by_edge and state.work.computes), "its local steps were not computed")
+    is_rash = works_first and state.work.computes and cause not in state.heard
+    must(not is_rash, "what comes before it was not computed")
     heard, origin = state.heard.get(cause), state.causes.pop(cause, None)
     must(cause != ev.NONE, "nothing caused it")
     must(
@@ -229,7 +157,14 @@ def check_commit(state: VerifierState, event: Event) -> None:
     must(event.version == due, f"its version should be {due}")
     state.versions[agent] = event.version
     if agent == ev.LEARNER and peer == ev.NEIGHBOURS:
-        _check_round(state, event)
+        state.learners_round.close(event)
+        # Answers to these queries cause no commit of their own.
+        state.causes = {seq: of for seq, of in state.causes.items() if not _is_answer(of)}
+        return
+    if state.conduct.in_rounds:
+        must(state.rounds.owns(event), f"event {cause} is not its agent's wake in the round that is open")
+        has_sent = _end_in_round(state, event)
+        _release_in_round(state, event, state.conduct.releases == "commits" or not has_sent)
         return
     begun = state.work.end(agent, cause) if not state.by_edge and agent != ev.LEARNER else None
     if begun is not None:
@@ -241,8 +176,9 @@ def check_commit(state: VerifierState, event: Event) -> None:
         if origin.kind == ev.WAKE:
             state.causes[event.seq] = event
         return
-    computes = state.work.computes and not state.by_edge and agent != ev.LEARNER
-    must(not computes, "its update was not computed")
+    answers = cause in state.heard and not state.heard[cause].is_answer and state.conduct.releases == "wakers"
+    computes = state.work.computes and not (state.by_edge or state.conduct.works_first or answers)
+    must(not computes or agent == ev.LEARNER, "its update was not computed")
     heard, no_cause = state.heard.get(cause), f"event {cause} cannot cause it, or has caused another commit"
     if heard is not None:
         must(heard.delivery.agent == agent and heard.commits, no_cause)
@@ -252,6 +188,8 @@ def check_commit(state: VerifierState, event: Event) -> None:
         if state.by_edge:
             must(heard.is_answer, "a link's commit is that of the agent that woke")
             must(release == ev.NONE, "the releases of a link's ends go with their sends")
+        elif state.conduct.releases == "wakers" and not heard.is_answer:
+            must(release == ev.NONE, "who answers makes no release")
         else:
             state.make_release(event)
         return
@@ -271,20 +209,38 @@ def check_commit(state: VerifierState, event: Event) -> None:
         state.causes[event.seq] = event
 
 
-def _check_round(state: VerifierState, event: Event) -> None:
-    is_open = event.cause != ev.NONE and event.cause == state.round
-    event.must(is_open, "it closes no round: that is its last query to all, once")
-    event.must(event.release == ev.NONE, "it carries a release of one owner")
-    state.round = ev.NONE
-    # Answers to this query cause no commit of their own.
-    state.causes = {
-        seq: of for seq, of in state.causes.items() if not (of.kind == ev.DELIVER and of.agent == ev.LEARNER)
-    }
+def _is_computed_with(state: VerifierState, is_answer: bool) -> bool:
+    """Whether a model that an agent has heard from another one, or its answer, leads to work."""
+    if state.by_edge:
+        return not is_answer
+    return not state.conduct.works_first and (is_answer or state.conduct.releases != "wakers")
+
+
+def _is_answer(event: Event) -> bool:
+    return event.kind == ev.DELIVER and event.agent == ev.LEARNER
+
+
+def _end_in_round(state: VerifierState, event: Event) -> bool:
+    """Check the end of an agent's part in a round; returns whether it has sent its model."""
+    may_be_alone = state.own_links or state.links.changes is not None
+    has_sent = state.rounds.end(event, state.open, event.agent in state.offline, may_be_alone)
+    state.work.end(event.agent, event.cause)
+    return has_sent
+
+
+def _release_in_round(state: VerifierState, event: Event, makes_it: bool) -> None:
+    if makes_it:
+        state.make_release(event)
+    else:
+        event.must(event.release == ev.NONE, "it carries a release that another event of its round makes")
 
 
 def check_end(state: VerifierState, event: Event) -> None:
     """Check a delivery or a drop."""
     agent, must, message = event.agent, event.must, state.open.get(event.cause)
+    if state.rounds.owns(event):
+        _end_in_round(state, event)
+        return
     if message is None and event.kind == ev.DROP:
         _check_undone(state, event)
         return
@@ -299,12 +255,12 @@ def check_end(state: VerifierState, event: Event) -> None:
     must(event.outcome in ends, "its outcome is not that of a message's end")
     if event.kind == ev.DELIVER:
         must(agent not in state.offline, "the agent is offline")
-        if not state.links.star:
-            heard = state.heard[event.seq] = Heard(event, message.is_answer)
-            if not (state.by_edge and message.is_answer):
-                state.work.hear(heard)
-        else:
+        if state.links.star:
             _hear_in_star(state, event)
+        elif not state.conduct.in_rounds:
+            heard = state.heard[event.seq] = Heard(event, message.is_answer)
+            if _is_computed_with(state, message.is_answer):
+                state.work.hear(heard)
     elif state.links.star and agent == ev.LEARNER:
         reopened = state.fresh.lose(send.agent, event.cause)
         if reopened is not None:

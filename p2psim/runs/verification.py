@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.verify import verify
 from p2psim.network.verify_order import Ordering
 from p2psim.network.verify_resending import Resending
+from p2psim.network.verify_rounds import SINGLY, Conduct
 from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
 from p2psim.runs.manifest import CellEntry, check_format
@@ -237,20 +238,34 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     # An effect may be a missing part. It sends nothing again.
     channel = {key: value for key, value in tree["network"]["channel"].items() if key != "effects"}
     resending = _ANYTHING if swept else Channel.model_validate(channel).resending
-    mode = str(tree["network"]["exchange"].get("mode"))
+    exchange = tree["network"]["exchange"]
+    mode = f"{exchange['kind']} {exchange.get('mode')}"
     mode = str(cell.swept.get("network.exchange", cell.swept.get("network.exchange.mode", mode)))
     links, broken = _links(stream, agents), []
-    # Whether links wake in an exchange that is a missing part is not known.
     missing = tree["network"]["exchange"]["kind"] not in parts("exchange")
-    for by_edge in (False, True) if missing else ("edge" in mode,):
+    for by_edge, conduct in _conducts(mode, missing):
         try:
             computes = bool((stream["kind"] == BEGIN).any())
             known = Ordering(own_exchange=missing, own_links=True, computes=computes)
-            verify([stream], links, by_edge=by_edge, resending=resending, order=known)
+            known = replace(known, in_rounds=conduct.in_rounds)
+            verify([stream], links, by_edge=by_edge, resending=resending, order=known, conduct=conduct)
             return ""
         except SimulationError as error:
             broken.append(str(error))
     return broken[0]
+
+
+def _conducts(how: str, missing: bool) -> Iterator[tuple[bool, Conduct]]:
+    """What agents may have done, as far as the exchange says it: whether links wake, and the rest.
+
+    Which events make releases follows from the algorithm, and whether links wake not from an exchange that is missing.
+    """
+    if missing or "synchronous" not in how:
+        yield from ((by_edge, SINGLY) for by_edge in ((False, True) if missing else ("edge" in how,)))
+    if "push-pull" in how:
+        yield False, Conduct("wakers")
+    if "synchronous" in how:
+        yield from ((False, Conduct(releases, True, True)) for releases in ("commits", "sends"))
 
 
 def miscounted(stream: np.ndarray, ledger: pd.DataFrame, tree: Mapping[str, Any], cell: CellEntry) -> str:

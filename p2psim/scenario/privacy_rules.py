@@ -80,6 +80,7 @@ def _tail(scenario: ScenarioFields) -> Iterator[Fault]:
     network = scenario.network
     holds = {
         "exchange: request": network.exchange.kind == "request",
+        "concurrency: 1": getattr(network.exchange, "concurrency", 1) == 1,
         "a channel without latency and loss": network.channel.ideal,
         "availability: always": network.availability.ideal,
     }

@@ -109,6 +109,8 @@ def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     if exchange.by_edge and not algorithm.by_edge:
         message = f"links that wake are for gossip-admm; {kind} takes push, pull or push-pull"
         yield Fault(message, f"{key}.mode")
+    if exchange.in_rounds and not exchange.needs_learner and not algorithm.takes_rounds:
+        yield Fault(f"{kind} is for agents that act each for itself: it takes broadcast or gossip", key)
     hears = getattr(algorithm, "updates", "wake") == "hear"
     if hears and not (exchange.needs_learner or exchange.updates_on_hearing):
         yield Fault(f"{kind} needs gossip: it updates a model when it hears another", key)
@@ -129,7 +131,8 @@ def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
     """Where the learner asks, nobody has a clock of its own."""
     kind = scenario.network.exchange.kind
     if not scenario.network.exchange.has_clocks and scenario.network.clock is not None:
-        message = f"agents have no clock under {kind}: the learner's queries wake them; remove clock"
+        wakes = "the learner's queries" if scenario.network.exchange.needs_learner else "rounds"
+        message = f"agents have no clock under {kind}: {wakes} wake them; remove clock"
         hint = ", or use request" if kind == "poll" else ""
         yield Fault(message + hint, "network.clock")
 
@@ -172,6 +175,10 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
     number = number if number is not None else next(iter(of_data.values()), None)
     if number is None:
         return
+    some = getattr(scenario.network.exchange, "participants", None)
+    if some is not None and some > number:
+        message = f"must be at most the number of owners, {number}, got {some}"
+        yield Fault(message, "network.exchange.participants")
     holders = scenario.privacy.overlap.holders
     if holders > number:
         message = f"must be at most the number of owners, {number}, got {holders}"

@@ -17,6 +17,7 @@ from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.events import COMMIT
 from p2psim.core.times import ROUNDING, upto
 from p2psim.network.channels.draws import Airtime
+from p2psim.network.exchanges import Request
 from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
 from p2psim.network.section import Network
 from p2psim.network.tally import Tally
@@ -154,7 +155,7 @@ class NetworkWatch:
                 message = f"is found for up to {metric.most_agents} agents, there are {links.agents}"
                 raise MeaningError(f"record.metrics.{record.metrics.index(metric.name)}", message)
         self._tally = Tally(links)
-        self._rate, self._airtime = paces(network)
+        self._paces = paces(network)
         self._rows: list[tuple[int, float, list[float]]] = []
 
     def feed(self, events: np.ndarray, marks: Marks) -> None:
@@ -164,7 +165,7 @@ class NetworkWatch:
         start = 0
         for stop, step, time in zip(*(column.tolist() for column in marks), strict=True):
             self._tally.count(events[start:stop])
-            state = NetworkState(self._tally, time, self._rate, self._airtime)
+            state = NetworkState(self._tally, time, *self._paces)
             self._rows.append((step, time, measured(self._metrics, state)))
             self._tally.heard[:] = False
             start = stop
@@ -196,11 +197,15 @@ def measured(metrics: Sequence[type[NetworkMetric]], state: NetworkState) -> lis
     return list(values.values())
 
 
-def paces(network: Network) -> tuple[float, Airtime]:
-    """Ticks of all clocks per unit of time, 0 where nobody has a clock, and the time that transmissions take."""
-    rates = network.rates if network.rates is not None else np.ones(network.links.agents)
-    rate = float(rates.sum()) if network.exchange.has_clocks else 0.0
-    return rate, network.airtime
+def paces(network: Network) -> tuple[float, Airtime, int]:
+    """What metrics ask of a network: the rate of its clocks, the time of transmissions, and places at its learner.
+
+    The rate is the ticks of all clocks per unit of time, 0 where nobody has a clock.
+    """
+    exchange, agents = network.exchange, network.links.agents
+    rates = network.rates if network.rates is not None else np.ones(agents)
+    rate = float(rates.sum()) if exchange.has_clocks else 0.0
+    return rate, network.airtime, exchange.places(agents) if isinstance(exchange, Request) else 1
 
 
 class Spending:

@@ -190,13 +190,19 @@ def early_end_warning(setup: ReplaySetup) -> list[str]:
     if limits is None or network.goes_on:
         return []
     if setup.commits is not None:
-        is_round = network.exchange.in_rounds
         # As floats: of agents without a limit it is the largest integer.
-        most = float(limits.max() if is_round else limits.sum(dtype=float))
+        most = float(limits.sum(dtype=float))
+        if network.exchange.in_rounds and network.exchange.needs_learner:
+            # Drawn owners are asked in their share of the rounds, on average.
+            most = float(limits.max()) * limits.size / network.exchange.asked(limits.size)
         return [] if most >= setup.commits else [_message(f"commit {most:,.0f} of {setup.commits:,}", setup)]
     if setup.time is None or network.rates is None or network.compute is not None:
         # Who computes misses ticks, so that releases come later than with the clocks.
         return []
+    if network.exchange.round_length is not None:
+        # Who is there releases once a round, until the last one.
+        end = float(limits.max()) * network.exchange.round_length
+        return [] if end >= setup.time else [_message(f"time {end:.3g} of {setup.time:g}", setup)]
     expected, chance = _expected_end(limits, network.rates * _releases_a_tick(setup), setup.time)
     return [] if chance < 0.5 else [_message(f"time {expected:.3g} of {setup.time:g}", setup)]
 
@@ -229,7 +235,9 @@ def _releases_a_tick(setup: ReplaySetup) -> np.ndarray:
     network = setup.network
     shares = np.nan_to_num(network.shares(), nan=1.0) if network.members is not None else 1.0
     exchange = network.exchange
-    both = isinstance(exchange, Gossip) and exchange.mode in ("push-pull", "edge")
+    both = isinstance(exchange, Gossip) and (
+        exchange.mode == "edge" or (exchange.mode == "push-pull" and network.answerer_releases)
+    )
     return np.asarray(shares * (2.0 if both else 1.0))
 
 

@@ -56,6 +56,7 @@ def _play(network: Network, limit: int | None = None, seed: int = 0) -> np.ndarr
         end=TIME,
         polled=network.exchange.polled,
         order=network.ordering,
+        conduct=network.conduct,
     )
     return events
 

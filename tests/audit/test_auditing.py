@@ -80,7 +80,33 @@ def gossip_learning(**privacy: Any) -> Scenario:
     return graph_scenario(changes | {f"privacy.{key}": value for key, value in given.items()})
 
 
-EVERY = pytest.mark.parametrize("made", [star, rounds, graph, admm, fedavg, gossip_learning])
+def sampled(**privacy: Any) -> Scenario:
+    """The owners of `fedavg`, of whom two are drawn for each round."""
+    scenario = fedavg(**privacy).resolved()
+    scenario["network"]["exchange"] = {"kind": "round", "participants": 2}
+    return Scenario.from_dict(scenario)
+
+
+def decentralised(exchange: Any, **privacy: Any) -> Scenario:
+    """Agents on a ring who mix their models and step down."""
+    scenario = gossip_learning(**privacy).resolved()
+    scenario["learning"]["algorithm"] = {"kind": "decentralised-sgd", "step": 0.1, "commits": 40}
+    scenario["network"]["exchange"] = exchange
+    return Scenario.from_dict(scenario)
+
+
+def in_rounds(**privacy: Any) -> Scenario:
+    """In rounds of agents."""
+    return decentralised("synchronous", **privacy)
+
+
+def in_pairs(**privacy: Any) -> Scenario:
+    """In pairs, of which the one that wakes touches its data."""
+    return decentralised({"kind": "gossip", "mode": "push-pull"}, **privacy)
+
+
+MADE = [star, rounds, graph, admm, fedavg, gossip_learning, sampled, in_rounds, in_pairs]
+EVERY = pytest.mark.parametrize("made", MADE)
 
 
 def run(scenario: Scenario, samples: int = SAMPLES) -> Audit:

@@ -68,7 +68,9 @@ def play(
     """Make events, replay them commit by commit or in larger pieces, and by the reference."""
     network = p2psim.Network.of_graph(topology, exchange, channel, availability, compute=compute)
     updates = "wake" if exchange.needs_learner else algorithm.updates_under(exchange)
-    network = replace(network, updates=updates, goes_on=goes_on)
+    network = replace(
+        network, updates=updates, goes_on=goes_on, answerer_releases=algorithm.answerer_releases
+    )
     events = simulate_events(network, seed=seed, commits=commits, limits=limits).read()
     makes = (events["release"] >= 0) & np.isin(events["kind"], (SEND, COMMIT)) & (events["agent"] >= 0)
     # A release counts where it first appears.

@@ -31,7 +31,7 @@ from p2psim.network.availability import (
 from p2psim.network.changes import Change, LinkChanges
 from p2psim.network.channels.channel import Channel
 from p2psim.network.compute import Compute
-from p2psim.network.exchanges import Broadcast, Exchange, Gossip, Poll, Request, Round
+from p2psim.network.exchanges import Broadcast, Exchange, Gossip, Poll, Request, Round, Synchronous
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.members import Members
 from p2psim.network.section import Network
@@ -141,6 +141,7 @@ class Drawn:
         )
         parts = f"{of.exchange!r}, {of.channel!r}, {of.availability!r}, goes_on={of.goes_on}, updates={of.updates}"
         parts += f", compute={of.compute!r}, work={of.work}" if of.compute is not None else ""
+        parts += f", answerer_releases={of.answerer_releases}"
         links = f"star={of.links.star}, links={edges.tolist()}, rates={of.rates}, vectors={of.vectors}"
         if of.links.changes is not None:
             links += f", {of.links.changes!r}"
@@ -420,26 +421,53 @@ class _Drawing:
             )
         return replace(drawn, network=network)
 
+    def newer(self, drawn: Drawn) -> Drawn:
+        """The same network with keys that came later: drawn last, they leave what is drawn before as it was."""
+        network, exchange = drawn.network, drawn.network.exchange
+        if isinstance(exchange, Request):
+            exchange = exchange.model_copy(update={"concurrency": self.one(1, 2, 3, "all")})
+        elif isinstance(exchange, Round):
+            some = self.one(None, self.whole(1, self.agents))
+            exchange = exchange.model_copy(update={"participants": some})
+        elif not self.star and self.chance(0.4):
+            return self._in_rounds(drawn)
+        is_one_sided = isinstance(exchange, Gossip) and exchange.mode == "push-pull" and self.chance(0.5)
+        network = replace(network, exchange=exchange, answerer_releases=not is_one_sided)
+        return replace(drawn, network=network)
 
-def numbered_network(number: int, may_change: bool = False) -> Drawn:
-    """The network of a number."""
-    return _Drawing(Numbered(number)).whole_network(may_change)
+    def _in_rounds(self, drawn: Drawn) -> Drawn:
+        """The same agents in rounds, as many as have not too many events."""
+        interval = self.time(0.1, 2.0)
+        deadline = self.one(None, interval, self.time(0.05, 2.0))
+        exchange = Synchronous(interval=interval, deadline=deadline)
+        network = replace(drawn.network, exchange=exchange, updates=self.one("wake", "hear"))
+        rounds = self.one(30, 100, 300, 1000) / (3 * self.agents + drawn.network.links.indices.size)
+        return replace(drawn, network=network, time=max(round(rounds), 1) * interval)
 
 
-def numbered_network_with_compute(number: int) -> Drawn:
+def numbered_network(number: int, newer: bool = False) -> Drawn:
+    """The network of a number; with ``newer``, as `networks` draws them."""
+    drawing = _Drawing(Numbered(number))
+    drawn = drawing.whole_network(may_change=newer)
+    return drawing.newer(drawn) if newer else drawn
+
+
+def numbered_network_with_compute(number: int, newer: bool = False) -> Drawn:
     """The same network with time to compute, which is drawn last."""
     drawing = _Drawing(Numbered(number))
-    return drawing.with_compute(drawing.whole_network(may_change=True))
+    drawn = drawing.whole_network(may_change=True)
+    return drawing.with_compute(drawing.newer(drawn) if newer else drawn)
 
 
 @st.composite
 def networks(draw: st.DrawFn) -> Drawn:
     """A strategy of Hypothesis."""
-    return _Drawing(Hypothetical(draw)).whole_network(may_change=True)
+    drawing = _Drawing(Hypothetical(draw))
+    return drawing.newer(drawing.whole_network(may_change=True))
 
 
 @st.composite
 def networks_with_compute(draw: st.DrawFn) -> Drawn:
     """Those whose agents take time to compute."""
     drawing = _Drawing(Hypothetical(draw))
-    return drawing.with_compute(drawing.whole_network(may_change=True))
+    return drawing.with_compute(drawing.newer(drawing.whole_network(may_change=True)))

@@ -10,7 +10,7 @@ from p2psim.core.events import BUSY, COMMIT, DELIVER, DROP, EVENT, LEARNER, QUEU
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels.channel import Channel
-from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round
+from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round, Synchronous
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.section import Network
@@ -19,7 +19,7 @@ from p2psim.network.topologies import Complete, Ring, Star, draw_links
 
 __all__ = [
     "BUSY", "COMMIT", "DELIVER", "DROP", "LEARNER", "QUEUED", "SEND", "WAKE",
-    "Broadcast", "Channel", "Gossip", "Graph", "Network", "Poll", "Request", "Round",
+    "Broadcast", "Channel", "Gossip", "Graph", "Network", "Poll", "Request", "Round", "Synchronous",
     "complete", "connected_graphs", "glue", "is_edge", "of_kind", "play", "ring", "star",
 ]  # fmt: skip
 

@@ -25,6 +25,8 @@ from p2psim.core.events import NOBODY, NONE, OK, SPENT
 from p2psim.core.randomness import Streams
 from p2psim.network.graph import from_edges
 from p2psim.network.simulation import simulate_events
+from p2psim.network.verify import EventsError, verify
+from p2psim.network.verify_rounds import Conduct
 
 ENGINES = ["simpy", "array"]
 PAIR = from_edges(2, np.array([0]), np.array([1]))
@@ -188,3 +190,67 @@ class TestPartners:
 def test_updates_on_hearing_need_gossip() -> None:
     with pytest.raises(MeaningError, match="needs exchange: gossip"):
         simulate_events(Network(ring(4), Broadcast(), updates="hear"), Streams(), commits=1)
+
+
+class TestAnAnswererThatMakesNoRelease:
+    """AD-PSGD: both ends of a push-pull average, and only who woke takes a gradient."""
+
+    def play(
+        self, engine: str, channel: Channel | None = None, limits: np.ndarray | None = None, **rest: object
+    ) -> tuple[np.ndarray, str]:
+        world = Network(
+            ring(5), Gossip(mode="push-pull"), channel or Channel(), answerer_releases=False, **rest
+        )
+        stream = simulate_events(world, Streams(3), engine=engine, limits=limits, time=60.0)
+        events = stream.read()
+        verify([events], world.links, limits, world.goes_on, order=world.ordering, conduct=world.conduct)
+        return events, stream.ended
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("channel", [Channel(), Channel(latency=0.3), Channel(loss=0.3)])
+    def test_one_release_an_exchange(self, engine: str, channel: Channel) -> None:
+        events, _ = self.play(engine, channel)
+        plain = simulate_events(
+            Network(ring(5), Gossip(mode="push-pull"), channel), Streams(3), engine=engine, time=60.0
+        ).read()
+        for name in ("time", "kind", "agent", "peer", "version", "cause", "outcome"):
+            assert (events[name] == plain[name]).all()
+        commits = of_kind(events, COMMIT)
+        # An answer's own cause is what its sender has heard; the first message's is a wake.
+        first = events["kind"][events["cause"][events["cause"][commits["cause"]]]] == WAKE
+        assert first.any()
+        assert not first.all()
+        assert (commits["release"][first] == NONE).all()
+        for agent in range(5):
+            own = commits["release"][~first & (commits["agent"] == agent)]
+            assert own.tolist() == list(range(own.size))
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("channel", [Channel(), Channel(latency=0.3)])
+    def test_who_may_release_nothing_more_still_averages_when_it_is_asked(
+        self, engine: str, channel: Channel
+    ) -> None:
+        limits = np.array([1, 30, 1, 30, 1])
+        events, ended = self.play(engine, channel, limits)
+        commits = of_kind(events, COMMIT)
+        assert ended in ("time", "exhausted")
+        assert np.bincount(commits["agent"][commits["release"] >= 0]).tolist() <= limits.tolist()
+        last = events["time"][(events["agent"] == 0) & (events["release"] >= 0)].max()
+        later = commits[(commits["agent"] == 0) & (commits["time"] > last)]
+        assert later.size > 5
+        assert (later["release"] == NONE).all()
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_the_last_release_s_answerer_still_averages(self, engine: str) -> None:
+        events, ended = self.play(engine, limits=np.ones(5, np.int64))
+        assert ended == "exhausted"
+        commits = of_kind(events, COMMIT)
+        assert commits.size == 2 * (commits["release"] >= 0).sum() == 10
+
+    def test_the_verifier_knows_which(self) -> None:
+        events, _ = self.play("array")
+        with pytest.raises(EventsError, match="its release should be number"):
+            verify([events], ring(5))
+        both, _ = play(ring(5), Gossip(mode="push-pull"), time=10.0)
+        with pytest.raises(EventsError, match="who answers makes no release"):
+            verify([both], ring(5), conduct=Conduct("wakers"))

@@ -7,7 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from network_cases import Broadcast, Channel, Gossip, Network, Poll, Request, Round, complete, ring, star
+from network_cases import (
+    Broadcast,
+    Channel,
+    Gossip,
+    Network,
+    Poll,
+    Request,
+    Round,
+    Synchronous,
+    complete,
+    ring,
+    star,
+)
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import KINDS, LEARNER
@@ -32,6 +44,8 @@ RADIO = Channel(airtime=0.2, bandwidth=10.0, collision="aloha", while_sending="s
 CASES: dict[str, tuple[Graph, Exchange, Any]] = {
     "request": (star(5), Request(service=Distribution(exponential=0.2)), AWAY),
     "queue": (star(5), Request(service=0.3, busy="queue"), AWAY),
+    "several": (star(5), Request(service=0.6, busy="queue", concurrency=2), AWAY),
+    "all at once": (star(5), Request(service=Distribution(exponential=0.6), concurrency="all"), AWAY),
     "outage": (star(5), Request(service=0.1, busy="queue"), LearnerOutage(up=2.0, down=1.0)),
     "poll": (star(5), Poll(response=Distribution(exponential=0.7)), AWAY),
     "round": (star(5), Round(response=Distribution(exponential=0.7)), AWAY),
@@ -40,12 +54,16 @@ CASES: dict[str, tuple[Graph, Exchange, Any]] = {
         Round(response=Distribution(exponential=0.7), deadline=0.8),
         LearnerOutage(up=2.0, down=1.0),
     ),
+    "round, some": (star(5), Round(response=Distribution(exponential=0.7), participants=2), AWAY),
+    "synchronous": (ring(7), Synchronous(interval=0.5), AWAY),
+    "synchronous, late": (ring(7), Synchronous(interval=0.5, deadline=0.5), AWAY),
     "broadcast": (ring(7), Broadcast(), AWAY),
     "pull": (complete(5), Gossip(mode="pull"), AWAY),
     "push-pull": (ring(6), Gossip(mode="push-pull"), AWAY),
     "again": (ring(6), Broadcast(), AWAY),
     "again, request": (star(4), Request(service=0.1), AWAY),
     "fresh": (star(4), Request(service=Distribution(exponential=0.2)), AWAY),
+    "fresh, several": (star(4), Request(service=Distribution(exponential=0.4), concurrency=3), AWAY),
     "radio": (ring(6), Gossip(mode="push-pull"), AWAY),
 }
 #: Networks whose agents take time to compute.
@@ -58,7 +76,7 @@ COMPUTE = {
     "compute, edge": (ring(6), Gossip(mode="edge"), AWAY, Compute(time=0.6)),
 }
 CASES |= {case: (links, exchange, away) for case, (links, exchange, away, _) in COMPUTE.items()}
-CHANNELS = {"again": AGAIN, "again, request": AGAIN, "fresh": FRESH, "radio": RADIO}
+CHANNELS = {"again": AGAIN, "again, request": AGAIN, "fresh": FRESH, "fresh, several": FRESH, "radio": RADIO}
 
 
 def stream(case: str, seed: int = 0) -> tuple[np.ndarray, Graph, Exchange]:
@@ -84,19 +102,25 @@ def names_for(exchange: Exchange) -> list[str]:
 def test_metrics_are_what_their_words_say(case: str, seed: int) -> None:
     events, links, exchange = stream(case, seed)
     names, rate, airtime = names_for(exchange), float(links.agents), Airtime(0.01, 0.03)
-    tally, plain = Tally(links), ReferenceTally(links, rate, airtime)
+    places = exchange.places(links.agents) if isinstance(exchange, Request) else 1
+    tally, plain = Tally(links), ReferenceTally(links, rate, airtime, places)
     half = int(np.searchsorted(events["time"], 30.0))
     for part, time, pieces in ((events[:half], 30.0, 7), (events[half:], 60.0, 3)):
         for chunk in np.array_split(part, pieces):
             tally.count(chunk)
-        seen = NetworkState(tally, time, rate, airtime)
+        seen = NetworkState(tally, time, rate, airtime, places)
         found = {name: NETWORK_METRICS[name].measure(seen) for name in names}
         plain.read(in_words(part))
         assert found == pytest.approx(plain.record(time, names), rel=1e-12, abs=1e-9)
         tally.heard[:] = False
     assert found["loss_rate"] > 0.03
     # Whoever is waited for is never stale.
-    assert (found["staleness"] > 0) == (not isinstance(exchange, Request) and case != "round")
+    is_waited_for = (isinstance(exchange, Request) and places == 1) or case in (
+        "round",
+        "round, some",
+        "synchronous",
+    )
+    assert (found["staleness"] > 0) == (not is_waited_for)
     assert (found["retries"] > 0) == case.startswith("again")
     assert (found["unsent_rate"] > 0) == ("radio" in case)
 

@@ -3,6 +3,8 @@
 Other tests share the kernels that have all parts. Here are those that have few, against SimPy.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from drawn_networks import Drawn, numbered_network, numbered_network_with_compute
@@ -11,13 +13,14 @@ from p2psim.network.compiled_engine import run
 from p2psim.network.compiled_engine.run import MachineRun
 from p2psim.network.simulation import simulate_events
 
-PARTS = ("presence", "acknowledged", "radio", "gossip", "request", "queries", "compute")
+PARTS = ("presence", "acknowledged", "radio", "gossip", "request", "queries", "synchronous", "compute")
 #: Sets of parts, and how many numbered networks are tried.
 SETS = [
     {"gossip"},
     {"gossip", "radio"},
     {"request", "presence"},
     {"queries", "acknowledged"},
+    {"synchronous"},
     {"gossip", "compute"},
     {"queries", "presence", "compute"},
 ]
@@ -39,6 +42,8 @@ def test_events_are_those_of_simpy(parts: set[str], monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(run, "ALL_PARTS", False)
     monkeypatch.setattr(MachineRun, "_begin", lambda _: None)
     network = numbered_network_with_compute if "compute" in parts else numbered_network
+    if "synchronous" in parts:
+        network = partial(numbered_network, newer=True)
     chosen = [drawn for drawn in map(network, range(400)) if parts_of(drawn) == parts]
     monkeypatch.undo()
     monkeypatch.setattr(run, "ALL_PARTS", False)

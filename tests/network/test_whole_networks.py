@@ -37,6 +37,7 @@ def check(drawn: Drawn, events: np.ndarray) -> None:
     total = verify(
         [events], network.links, drawn.limits, network.goes_on, by_edge=network.exchange.by_edge,
         resending=network.channel.resending, end=drawn.time, polled=network.exchange.polled, order=network.ordering,
+        conduct=network.conduct,
     )  # fmt: skip
     assert total == events.size
 

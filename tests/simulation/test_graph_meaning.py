@@ -28,6 +28,10 @@ FREE = {"kind": "linear-classification", "dimension": 3, "points": 20, "x": "gau
         ({"record.by": "label"}, "record.by: "),
         ({"learning.loss": "hinge"}, "learning.loss: coordinate-descent needs a smooth loss, such as squared or"),
         ({"network.exchange": "request"}, "network.exchange: coordinate-descent needs broadcast or gossip, got req"),
+        (
+            {"network.exchange": "synchronous"},
+            "network.exchange: coordinate-descent is for agents that act each for itself: it takes broadcast or gossip",
+        ),
         ({"network.exchange": "poll"}, "network.exchange: coordinate-descent needs broadcast or gossip, got poll"),
         ({"network.exchange": {**GOSSIP, "mode": "edge"}}, "network.exchange.mode: links that wake are for"),
         (

@@ -32,6 +32,11 @@ SLOW = {"kind": "round", "interval": 0.3, "response": {"exponential": 0.5}, "dea
         ({"privacy.allocation": {"kind": "cap", "tail": 0.01}}, "needs exchange: request"),
         ({"network.exchange": {"kind": "round", "deadline": 0}}, "network.exchange.deadline"),
         (
+            {"network.exchange": {"kind": "round", "participants": 4}},
+            "network.exchange.participants: must be at most the number of owners, 3, got 4",
+        ),
+        ({"network.exchange": "synchronous"}, "synchronous-descent needs round, got synchronous"),
+        (
             {
                 "learning.algorithm": {**DESCENT, "reweight": "known"},
                 "network.availability": {"kind": "leave", "after": 9.0},
@@ -60,6 +65,8 @@ def test_async_star_takes_no_rounds():
         (DESCENT, "logistic", SLOW),
         (AVERAGING, "logistic", {"kind": "round"}),
         (DESCENT, "hinge", {"kind": "round"}),
+        (DESCENT, "squared", {"kind": "round", "participants": 2}),
+        (AVERAGING, "squared", SLOW | {"participants": 1}),
         (AVERAGING, "hinge", SLOW),
     ],
 )
@@ -130,20 +137,26 @@ def test_frequencies_that_cannot_be_known_are_not_taken_as_known(changes, said, 
         p2psim.run(scenario(tree), tmp_path / "run", progress=False)
 
 
-def test_known_frequencies_are_those_of_answers_that_are_used(tmp_path):
-    """There, heard, and in time: the factor is one over .8·.9·.9·(1 − 1/e)."""
+@pytest.mark.parametrize("participants", [None, 2])
+def test_known_frequencies_are_those_of_answers_that_are_used(participants, tmp_path):
+    """There, heard, and in time: the factor is one over .8·.9·.9·(1 − 1/e); and over 2/3 where two are drawn."""
     from p2psim.simulation.algorithms import adapter_of
     from p2psim.simulation.workspace import Workspace
 
     changes = {
-        "network.exchange": {"kind": "round", "response": {"exponential": 0.5}, "deadline": 0.5},
+        "network.exchange": {
+            "kind": "round",
+            "response": {"exponential": 0.5},
+            "deadline": 0.5,
+            "participants": participants,
+        },
         "network.channel": {"loss": 0.1},
         "network.availability": {"kind": "bernoulli", "drop": 0.2},
         "learning.algorithm": {**DESCENT, "reweight": "known"},
     }
     made = scenario({**ROUNDS, **changes})
     cell = adapter_of(made).cell(made, Workspace(tmp_path).case(made, 0), 0)
-    expected = 1 / (0.8 * 0.9 * 0.9 * (1 - np.exp(-1)))
+    expected = 1 / (0.8 * 0.9 * 0.9 * (1 - np.exp(-1)) * ((participants or 3) / 3))
     np.testing.assert_allclose(cell.method.weighting.at_learner, expected, rtol=1e-12)
 
 

@@ -21,7 +21,7 @@ from p2psim.analysis.forecasts.star_setting import (
 from p2psim.core.errors import SimulationError
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.simulation.algorithms import rounds, star
-from p2psim.simulation.algorithms.agents import answering, long_run_frequencies
+from p2psim.simulation.algorithms.agents import answering, is_shared, long_run_frequencies
 from p2psim.theory import noise_floor as floors
 from p2psim.theory.forecasts.linear_star import LinearStar, LocalModel, linear_star
 from p2psim.theory.forecasts.split import Split, split
@@ -180,7 +180,7 @@ def unstable(parameter: str) -> str:
 
 def _reasons(cell: star.StarCell) -> dict[str, bool]:
     network, exchange = cell.setup.network, cell.scenario.network.exchange.kind
-    asked = exchange == "request"
+    asked = exchange == "request" and not is_shared(network)
     fresh = star.algorithm_of(cell.scenario).staleness.kind == "none"
     return {
         f"{exchange}: answers to older models, and not by independent owners": not asked,
@@ -244,6 +244,7 @@ class RoundsSetting(Setting):
         response, availability = answering(network), network.availability
         in_spells = not availability.ideal and availability.kind != "bernoulli"
         has_deadline = getattr(network.exchange, "deadline", None) is not None
+        asks_all = network.exchange.asked(network.links.agents) == network.links.agents
         lacking = reasons(cell, {f"{_AWAY} they miss rounds in a row": in_spells}) + those_that_hold(
             {
                 **dict.fromkeys(response.lacking, True),
@@ -251,6 +252,7 @@ class RoundsSetting(Setting):
                 "answers after the deadline count as given": has_deadline
                 and cell.scenario.privacy.allocation.kind != "horizon",
                 UNKNOWN: not response.known,
+                "owners are drawn for each round: taken as independent of each other": not asks_all,
             }
         )
         return cls(cell, model_of(cell), response.heard, response.used, cell.weighting, lacking)

@@ -117,11 +117,17 @@ class DecentralisedSgd(GraphTraining):
     )
     mixing: MixingRule = Field("metropolis", description="weights W_ij; two agents that meet take ½ each")
 
+    takes_rounds: ClassVar[bool] = True
+    answerer_releases: ClassVar[bool] = False
+
     def updates_under(self, exchange: Exchange) -> Literal["wake", "hear"]:
         """See `LearningAlgorithm.updates_under`."""
         if exchange.in_rounds:
             return "wake" if self.order == "gradient-then-gossip" else "hear"
-        return "hear" if getattr(exchange, "mode", "") in ("push", "pull") else "wake"
+        mode = getattr(exchange, "mode", "")
+        if mode == "push-pull":
+            return "hear" if self.order == "gossip-then-gradient" else "wake"
+        return "hear" if mode in ("push", "pull") else "wake"
 
     def planner(self, task: TrainingTask, links: Graph, exchange: Exchange) -> Planner:
         """See `TrainingAlgorithm.planner`."""

@@ -40,6 +40,9 @@ from p2psim.learning.sgd.training import row_of, step_size
 #: Which comes first.
 GOSSIP_FIRST, GRADIENT_FIRST, TOGETHER = 0, 1, 2
 
+#: In place of the time of a message in pairs: whether it answers a model that its sender has just heard.
+UNASKED, ANSWER = 0.0, 1.0
+
 #: Places in the vector of counts: rows of noise used, and models sent.
 ROW, SENT = 0, 1
 
@@ -77,9 +80,9 @@ class Agents(NamedTuple):
     models, velocities : ndarray of int64, shape (n,)
     read : ndarray of int64, shape (n,)
         The model with which work has begun.
-    heard, working : ndarray of int64, shape (n, 2)
-        In pairs: the number of the event that brought a model, and its slot; that which came last, and that with which
-        work has begun.
+    heard, answered, working : ndarray of int64, shape (n, 2)
+        In pairs: the number of the event that brought a model, and its slot; of what came last without being asked for,
+        of the last answer, and of that with which work has begun.
     neighbours : ndarray of int64, shape (links,)
         Models heard over each link.
     sent : ndarray, shape (links,)
@@ -92,6 +95,7 @@ class Agents(NamedTuple):
     velocities: np.ndarray
     read: np.ndarray
     heard: np.ndarray
+    answered: np.ndarray
     working: np.ndarray
     neighbours: np.ndarray
     sent: np.ndarray
@@ -103,7 +107,7 @@ class Agents(NamedTuple):
         n = models.size
         nothing, pairs = np.full(n, -1, np.int64), np.full((n, 2), -1, np.int64)
         return cls(
-            models, nothing, nothing.copy(), pairs, pairs.copy(), np.full(links, -1, np.int64),
+            models, nothing, nothing.copy(), pairs, pairs.copy(), pairs.copy(), np.full(links, -1, np.int64),
             np.full(links, -np.inf), np.zeros(n),
         )  # fmt: skip
 
@@ -157,17 +161,32 @@ def _become(program, agents, i, slot):  # type: ignore[no-untyped-def]
     agents.models[i] = slot
 
 
+@njit(inline="always")
+def _received(agents, i, cause):  # type: ignore[no-untyped-def]
+    """Slot of the model that an event has brought to an agent; −1 for none."""
+    if agents.heard[i, 0] == cause:
+        return agents.heard[i, 1]
+    if agents.answered[i, 0] == cause:
+        return agents.answered[i, 1]
+    return -1
+
+
 @njit()
 def _update(program, training, mixing, agents, event, row):  # type: ignore[no-untyped-def]
     """Write an agent's update."""
     i, release = event.agent, event.release
-    own, read, received = agents.models[i], agents.read[i], -1
-    if agents.heard[i, 0] == event.cause:
-        received = agents.heard[i, 1]
-    elif agents.working[i, 0] == event.cause:
+    own, received = agents.models[i], _received(agents, i, event.cause)
+    is_work = agents.working[i, 0] == event.cause
+    if is_work:
         received = agents.working[i, 1]
+    # Who only averages when it is asked goes on with what it computes.
+    is_own = release >= 0 or is_work or not mixing.in_pairs
+    read = agents.read[i] if is_own else -1
     at = read if read >= 0 else own
-    if release < 0:
+    if release < 0 and mixing.order == GOSSIP_FIRST and read >= 0:
+        # It has been mixed when the work began.
+        _become(program, agents, i, hold(program, own))
+    elif release < 0:
         _become(program, agents, i, _mixed(program, mixing, agents, i, own, received))
     elif mixing.order == GRADIENT_FIRST:
         half = _stepped(program, training, agents, i, own, at, release, row)
@@ -181,9 +200,10 @@ def _update(program, training, mixing, agents, event, row):  # type: ignore[no-u
             at = mixed
         _become(program, agents, i, _stepped(program, training, agents, i, mixed, at, release, row))
         let_go(program, mixed)
-    let_go(program, agents.read[i])
-    agents.read[i] = -1
-    if agents.working[i, 0] == event.cause:
+    if is_own:
+        let_go(program, agents.read[i])
+        agents.read[i] = -1
+    if is_work:
         let_go(program, agents.working[i, 1])
         agents.working[i, 0] = agents.working[i, 1] = -1
     if mixing.in_rounds:
@@ -196,9 +216,10 @@ def _update(program, training, mixing, agents, event, row):  # type: ignore[no-u
 def _begin(program, mixing, agents, event):  # type: ignore[no-untyped-def]
     """An agent begins to compute: it reads its model."""
     i = event.agent
-    if agents.heard[i, 0] == event.cause:
+    received = _received(agents, i, event.cause)
+    if received >= 0:
         let_go(program, agents.working[i, 1])
-        agents.working[i, 0], agents.working[i, 1] = event.seq, hold(program, agents.heard[i, 1])
+        agents.working[i, 0], agents.working[i, 1] = event.seq, hold(program, received)
     if mixing.order == GOSSIP_FIRST:
         _become(
             program, agents, i, _mixed(program, mixing, agents, i, agents.models[i], agents.working[i, 1])
@@ -212,8 +233,9 @@ def _hear(program, mixing, agents, event, slot, time):  # type: ignore[no-untype
     """An agent hears a model."""
     i = event.agent
     if mixing.in_pairs:
-        let_go(program, agents.heard[i, 1])
-        agents.heard[i, 0], agents.heard[i, 1] = event.seq, hold(program, slot)
+        which = agents.answered if time == ANSWER else agents.heard
+        let_go(program, which[i, 1])
+        which[i, 0], which[i, 1] = event.seq, hold(program, slot)
         return
     e = edge_of(mixing.indices, mixing.indptr[i], mixing.indptr[i + 1], event.peer)
     if time >= agents.sent[e] or agents.neighbours[e] < 0:
@@ -253,7 +275,10 @@ def plan(  # type: ignore[no-untyped-def]
                 counts[ROW] += training.private
             counts[SENT] += 1
             if receivers[k] > 0:
-                post(mail, event.seq, hold(program, agents.models[i]), receivers[k], event.time)
+                time = event.time
+                if mixing.in_pairs:
+                    time = ANSWER if agents.heard[i, 0] == event.cause else UNASKED
+                post(mail, event.seq, hold(program, agents.models[i]), receivers[k], time)
         elif kind in (DELIVER, DROP):
             slot, time, is_last = arrive(mail, event.cause)
             if slot >= 0:

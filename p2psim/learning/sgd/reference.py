@@ -195,6 +195,7 @@ def reference_decentralised(
     heard: dict[int, np.ndarray] = {}  # in pairs, by the event that brought it
     neighbours: list[dict[int, tuple[np.ndarray, float]]] = [{} for _ in range(n)]
     read: dict[int, np.ndarray] = {}
+    begun: set[int] = set()
     order, in_pairs = algorithm.order, not exchange.sends_to_all
 
     def step(i: int, start: np.ndarray, at: np.ndarray, release: int) -> np.ndarray:
@@ -219,6 +220,7 @@ def reference_decentralised(
         if kind == WAKE:
             woke[i] = float(event["time"])
         elif kind == BEGIN:
+            begun.add(seq)
             if cause in heard:
                 heard[seq] = heard[cause]
             if order == "gossip-then-gradient":
@@ -234,9 +236,12 @@ def reference_decentralised(
             elif sent[cause][1] >= neighbours[i].get(int(event["peer"]), (0, -np.inf))[1]:
                 neighbours[i][int(event["peer"])] = sent[cause]
         elif kind == COMMIT:
-            own, at = models[i], read.pop(i, None)
+            # Who only averages when it is asked goes on with what it computes.
+            own, is_own = models[i], release >= 0 or cause in begun
+            at = read.pop(i, None) if is_own else None
             if release < 0:
-                models[i] = mix(i, own, cause)
+                is_mixed = order == "gossip-then-gradient" and at is not None
+                models[i] = own if is_mixed else mix(i, own, cause)
             elif order == "gradient-then-gossip":
                 models[i] = mix(i, step(i, own, own if at is None else at, release), cause)
             elif order == "gossip-then-gradient" and at is not None:

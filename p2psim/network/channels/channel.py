@@ -110,8 +110,13 @@ class Channel(Options):
     @property
     def ideal(self) -> bool:
         """Whether every message arrives in the moment in which it is sent."""
-        takes_no_time = self.latency == 0 and self.airtime == 0 and self.bandwidth is None
-        return takes_no_time and self.loss == 0 and not self.effects
+        return self.takes_no_time and self.loss == 0
+
+    @property
+    def takes_no_time(self) -> bool:
+        """Whether every message ends in the moment in which it is sent."""
+        is_instant = self.latency == 0 and self.airtime == 0 and self.bandwidth is None
+        return is_instant and not self.effects
 
     @property
     def fresh(self) -> ResendFresh | None:

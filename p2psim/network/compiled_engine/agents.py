@@ -22,6 +22,7 @@ from p2psim.network.compiled_engine.receptions import link_at, near, other_end
 from p2psim.network.compiled_engine.state import (
     ALONE,
     ANSWER,
+    AVERAGES,
     BROADCAST,
     BUSY,
     BY_COMMITS,
@@ -84,8 +85,8 @@ def send(m, sender, receiver, link, version, cause, release, what, query, tries)
 
 
 @njit()
-def send_to_all(m, sender, version, cause, release, what):  # type: ignore[no-untyped-def]
-    """Send a message to all neighbours; returns the number of the send."""
+def send_to_all(m, sender, version, cause, release, what, query):  # type: ignore[no-untyped-def]
+    """Send a message to all neighbours, of round ``query`` where there are rounds; returns the number of the send."""
     s = m.state
     first, last = near(m, sender)
     link = link_at(m, first)
@@ -93,7 +94,7 @@ def send_to_all(m, sender, version, cause, release, what):  # type: ignore[no-un
     number = write(m, SEND, sender, receiver, version, cause, release, OK)
     if release != NONE:
         s.in_flight += last - first
-    hand_over(m, m.radio, _message(m, sender, receiver, link, version, number, release, what, NONE, 0))
+    hand_over(m, m.radio, _message(m, sender, receiver, link, version, number, release, what, query, 0))
     return number
 
 
@@ -185,6 +186,13 @@ def _updates_on_waking(m):  # type: ignore[no-untyped-def]
     return s.pattern == BROADCAST or (s.pattern == PUSH and not s.hears)
 
 
+@njit(forceinline=True)
+def _works_first(m):  # type: ignore[no-untyped-def]
+    """Whether in push-pull agents compute before they send."""
+    s = m.state
+    return s.pattern == PUSH_PULL and s.one_sided and not s.hears
+
+
 @njit()
 def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
     """An agent's clock ticked."""
@@ -200,7 +208,8 @@ def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, ALONE)
         return
     wake = write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, OK)
-    if compute is not None and s.computes and (s.pattern == EDGE or _updates_on_waking(m)):
+    works_first = s.pattern == EDGE or _updates_on_waking(m) or _works_first(m)
+    if compute is not None and s.computes and works_first:
         begin_work(m, agent, agents(m)[agent].version, wake, NOTHING, NOBODY, NONE)
     else:
         act(m, agent, wake)
@@ -218,7 +227,7 @@ def act(m, agent, cause):  # type: ignore[no-untyped-def]
         if s.state != RUNNING or is_alone(m, m.changing, agent):
             return
         if s.pattern == BROADCAST:
-            send_to_all(m, agent, version, cause, release, NOTHING)
+            send_to_all(m, agent, version, cause, release, NOTHING, NONE)
             return
     elif s.pattern == EDGE:
         release = make_release(m, agent)
@@ -245,12 +254,10 @@ def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     sender, agent, link, what = e.sender, e.receiver, e.link, e.what
     ended(m, e.release)
     link = way_back(m, m.changing, agent, sender, link)
-    if not is_there(m, m.changing, link):
-        # The link has gone: no answer.
-        if what == SWAP:
-            what = UPDATE
-        elif what == ANSWER or what == JOIN_BACK:  # noqa: SIM109
-            return
+    # Where the link has gone there is no answer.
+    answers = is_there(m, m.changing, link)
+    if not answers and (what == ANSWER or what == JOIN_BACK):  # noqa: SIM109
+        return
     if what == UPDATE:
         update(m, compute, agent, sender, delivery)
     elif what == CLOSE:
@@ -258,8 +265,15 @@ def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     elif what == ANSWER:
         send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE, NONE, ZERO)
     elif what == SWAP:
-        push(m, UPDATES, delivery, agent, sender)
-        send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE, NONE, ZERO)
+        if s.one_sided:
+            # The other's release may be the last one: this update still belongs to it.
+            s.in_flight += 1
+            push(m, MAY_END, ZERO, ZERO, ZERO)
+            push(m, AVERAGES, delivery, agent, sender)
+        else:
+            push(m, UPDATES, delivery, agent, sender)
+        if answers:
+            send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE, NONE, ZERO)
     elif what == JOIN_BACK and (s.goes_on or not is_spent(m, agent)):
         if compute is not None and s.computes:
             compute_with(m, agent, delivery, JOIN_BACK, sender, link)
@@ -273,7 +287,7 @@ def update(m, compute, agent, peer, delivery):  # type: ignore[no-untyped-def]
     s = m.state
     if not s.goes_on and is_spent(m, agent):
         return
-    if compute is not None and s.computes:
+    if compute is not None and s.computes and not _works_first(m):
         compute_with(m, agent, delivery, UPDATE, peer, NONE)
     else:
         _commit_heard(m, agent, peer, delivery)
@@ -315,7 +329,7 @@ def end_work(m, agent):  # type: ignore[no-untyped-def]
     push(m, NEXT_WORK, agent, ZERO, ZERO)
     if what == UPDATE:
         _commit_heard(m, agent, peer, begin)
-    elif m.state.pattern == EDGE and _has_no_link(m, m.changing, agent, what, link):
+    elif (m.state.pattern == EDGE or _works_first(m)) and _has_no_link(m, m.changing, agent, what, link):
         write(m, DROP, agent, NOBODY, version, begin, NONE, ALONE)
     elif what == JOIN_BACK:
         _join_back(m, agent, peer, link, begin)

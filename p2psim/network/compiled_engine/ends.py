@@ -63,6 +63,7 @@ from p2psim.network.compiled_engine.state import (
     WAIT_AGAIN,
     ZERO,
 )
+from p2psim.network.compiled_engine.synchronous import end_in_round
 from p2psim.network.compiled_engine.travel import copy_to, draw, lacks
 
 
@@ -134,12 +135,12 @@ def arrive(m, presence, place):  # type: ignore[no-untyped-def]
             absences(m)[who].last_held = place
             return
     delivery = write(m, DELIVER, e.receiver, e.sender, e.version, e.number, e.release, OK)
-    _heard(m, m.gossip, m.request, m.queries, m.compute, place, delivery)
+    _heard(m, m.gossip, m.request, m.queries, m.synchronous, m.compute, place, delivery)
     free_message(m, place)
 
 
 @njit(forceinline=True)
-def _heard(m, gossip, request, queries, compute, place, delivery):  # type: ignore[no-untyped-def]
+def _heard(m, gossip, request, queries, synchronous, compute, place, delivery):  # type: ignore[no-untyped-def]
     """What follows from a delivery."""
     if gossip is not None:
         hear_neighbour(m, compute, place, delivery)
@@ -147,13 +148,18 @@ def _heard(m, gossip, request, queries, compute, place, delivery):  # type: igno
         hear_server(m, compute, place, delivery)
     elif queries is not None:
         hear_asker(m, compute, place, delivery)
+    elif synchronous is not None:
+        ended(m, messages(m)[place].release)
+        end_in_round(m, messages(m)[place].query)
 
 
 @njit(forceinline=True)
-def _lost(m, request, queries, place):  # type: ignore[no-untyped-def]
+def _lost(m, request, queries, synchronous, place):  # type: ignore[no-untyped-def]
     """What follows from a loss."""
     if request is not None or queries is not None:
         lose(m, place)
+    elif synchronous is not None:
+        end_in_round(m, messages(m)[place].query)
 
 
 @njit()
@@ -162,7 +168,7 @@ def lose_message(m, place, outcome):  # type: ignore[no-untyped-def]
     e = messages(m)[place]
     write(m, DROP, e.receiver, e.sender, e.version, e.number, e.release, outcome)
     ended(m, e.release)
-    _lost(m, m.request, m.queries, place)
+    _lost(m, m.request, m.queries, m.synchronous, place)
     free_message(m, place)
 
 

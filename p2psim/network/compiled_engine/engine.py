@@ -51,8 +51,10 @@ from p2psim.network.compiled_engine.state import (
     REQUEST,
     ROUNDS,
     RUNNING,
+    SYNCHRONOUS,
 )
-from p2psim.network.exchanges import Exchange, Gossip, Poll, Request, Round
+from p2psim.network.compiled_engine.synchronous import fill as fill_rounds_of_agents
+from p2psim.network.exchanges import Exchange, Gossip, Poll, Request, Round, Synchronous
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -64,8 +66,8 @@ Fill = Callable[[np.ndarray], int]
 
 @njit()
 def _fill(  # type: ignore[no-untyped-def]
-    out, pattern, hears, key, peer_key, miss_key, rates, misses, indptr, indices, running, limits, goes_on, last_time,
-    times, agents, places, begun, releases, versions, wire, counters,
+    out, pattern, hears, one_sided, key, peer_key, miss_key, rates, misses, indptr, indices, running, limits, goes_on,
+    last_time, times, agents, places, begun, releases, versions, wire, counters,
 ):  # fmt: skip
     """Write events until fewer than one wake's worth of room is left, or the run is over; returns how many."""
     at = 0
@@ -103,8 +105,8 @@ def _fill(  # type: ignore[no-untyped-def]
                 link = draw_link(peer_key, i, begun[i], indptr, running)
                 begun[i] += 1
                 at = meet(
-                    out, at, now, i, indices[link], link, wake, pattern, limits, goes_on, releases, versions, wire,
-                    counters,
+                    out, at, now, i, indices[link], link, wake, pattern, one_sided, limits, goes_on, releases,
+                    versions, wire, counters,
                 )  # fmt: skip
             if counters[STATE] == RUNNING and counters[ABLE] == 0:
                 counters[STATE] = EXHAUSTED
@@ -189,7 +191,8 @@ def _pattern(exchange: Exchange) -> np.int64:
     """Code of what agents do."""
     if isinstance(exchange, Gossip):
         return MODES[exchange.mode]
-    return REQUEST if isinstance(exchange, Request) else ROUNDS if isinstance(exchange, Round) else BROADCAST
+    kinds = {Request: REQUEST, Round: ROUNDS, Synchronous: SYNCHRONOUS}
+    return kinds.get(type(exchange), BROADCAST)
 
 
 class IdealRun:
@@ -221,7 +224,8 @@ class IdealRun:
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""
-        fill, least = self._rounds() if self._pattern == ROUNDS else self._wakes()
+        how = {ROUNDS: self._rounds, SYNCHRONOUS: self._rounds_of_agents}.get(self._pattern, self._wakes)
+        fill, least = how()
         room, kept = self._chunk + least, np.empty(0, EVENT)
         while self._counters[STATE] == RUNNING:
             out = np.zeros(room, EVENT)  # the padding too: streams are compared byte by byte
@@ -244,11 +248,12 @@ class IdealRun:
         first_ticks(key, self._rates, times, agents)
         places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
         hears, goes_on = self._network.updates == "hear", self._network.goes_on
+        one_sided = not self._network.answerer_releases
         peer_key, miss_key = self._streams.key("peers"), self._streams.key("availability")
 
         def fill(out: np.ndarray) -> int:
             return _fill(
-                out, self._pattern, hears, key, peer_key, miss_key, self._rates, self._misses,
+                out, self._pattern, hears, one_sided, key, peer_key, miss_key, self._rates, self._misses,
                 links.indptr, links.indices, running, self._limits, goes_on, self._time,
                 times, agents, places, begun, releases, versions, self._wire, self._counters,
             )  # fmt: skip
@@ -259,16 +264,34 @@ class IdealRun:
         """What writes events round by round, and the room that it needs for one."""
         exchange, n = self._network.exchange, self._network.links.agents
         assert isinstance(exchange, Round)
-        heard, releases = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        miss_key = self._streams.key("availability")
+        heard, releases, asked = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.uint8)
+        miss_key, choice_key = self._streams.key("availability"), self._streams.key("participants")
+        some = np.int64(exchange.asked(n) if exchange.asks_some(n) else 0)
 
         def fill(out: np.ndarray) -> int:
             return fill_rounds(
-                out, exchange.interval, miss_key, self._misses, self._limits, self._time, heard, releases,
+                out, exchange.interval, choice_key, some, asked, miss_key, self._misses, self._limits, self._time,
+                heard, releases, self._wire, self._counters,
+            )  # fmt: skip
+
+        return fill, 2 + 4 * n
+
+    def _rounds_of_agents(self) -> tuple[Fill, int]:
+        """The same of rounds of agents on a graph."""
+        network, links = self._network, self._network.links
+        exchange, n = network.exchange, links.agents
+        assert isinstance(exchange, Synchronous)
+        ticks, releases, versions, wakes = (np.zeros(n, np.int64) for _ in range(4))
+        miss_key = self._streams.key("availability")
+
+        def fill(out: np.ndarray) -> int:
+            return fill_rounds_of_agents(
+                out, exchange.interval, network.updates == "hear", miss_key, self._misses, self._limits,
+                network.goes_on, self._time, links.indptr, links.indices, ticks, releases, versions, wakes,
                 self._wire, self._counters,
             )  # fmt: skip
 
-        return fill, 2 + 3 * n
+        return fill, 3 * n + links.indices.size
 
 
 # None stands for no mask, of which the compiler makes code of its own, as fast as if there were no masks at all.

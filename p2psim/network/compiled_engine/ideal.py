@@ -234,7 +234,7 @@ MOST = 6
 
 @njit()
 def meet(  # type: ignore[no-untyped-def]
-    out, at, now, i, j, link, wake, mode, limits, goes_on, releases, versions, wire, counters,
+    out, at, now, i, j, link, wake, mode, one_sided, limits, goes_on, releases, versions, wire, counters,
 ):  # fmt: skip
     """Write what follows when an agent turns to a neighbour, updates being made on hearing; returns the place after."""
     release = NONE
@@ -257,7 +257,10 @@ def meet(  # type: ignore[no-untyped-def]
         at += 2
         if arrives:
             at = _update(out, at, now, i, j, back, limits, goes_on, releases, versions, counters)
-        if mode == PUSH_PULL and counters[STATE] == RUNNING:
+        if mode == PUSH_PULL and one_sided:
+            if counters[STATE] != BY_COMMITS:
+                at = commit(out, at, now, j, i, heard, NONE, versions, counters)
+        elif mode == PUSH_PULL and counters[STATE] == RUNNING:
             at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
     return at
 
@@ -285,27 +288,50 @@ def _update(out, at, now, agent, peer, cause, limits, goes_on, releases, version
 
 
 @njit()
+def draw_owners(marks, owners, key, place, some):  # type: ignore[no-untyped-def]
+    """Mark so many owners, by draws from a place on, as `p2psim.network.exchanges.rounds.drawn` does."""
+    for i in range(owners):
+        marks[i] = 0
+    for last in range(owners - some, owners):
+        one = np.int64(uniform(key, LEARNER, place) * (last + 1))
+        place += 1
+        marks[last if marks[one] else one] = 1
+
+
+@njit()
 def fill(  # type: ignore[no-untyped-def]
-    out, interval, miss_key, misses, limits, last_time, heard, releases, wire, counters,
+    out, interval, choice_key, some, asked, miss_key, misses, limits, last_time, heard, releases, wire, counters,
 ):  # fmt: skip
     """Write rounds until there is no room for another, or the run is over; returns how many events.
 
-    ``heard`` (N,) counts the queries at which each owner could have missed one, each the place of a draw. Other
-    arguments as in `p2psim.network.compiled_engine.engine`.
+    ``some`` owners are drawn for each round, all of them where it is 0; ``asked`` (N,) marks them. ``heard`` (N,)
+    counts the queries at which each owner could have missed one, each the place of a draw. Other arguments as in
+    `p2psim.network.compiled_engine.engine`.
     """
     owners = releases.size
     at = 0
-    while at + 2 + 3 * owners <= out.size:
+    while at + 2 + 4 * owners <= out.size:
         began = until((counters[TOTAL] + 1) * interval, last_time)
         if began > last_time:
             counters[STATE] = BY_TIME
             break
         k, query = counters[TOTAL], counters[SEQ]
-        seq = query + 1
-        put(out, at, query, began, SEND, LEARNER, NEIGHBOURS if owners > 1 else 0, k, NONE, NONE, OK)
-        at += 1
+        seq, sent = query, query
+        if some:
+            draw_owners(asked, owners, choice_key, k * some, some)
+        else:
+            put(out, at, query, began, SEND, LEARNER, NEIGHBOURS if owners > 1 else 0, k, NONE, NONE, OK)
+            at += 1
+            seq += 1
         for i in range(owners):
-            arrived = end_message(out, at, seq, began, i, LEARNER, i, k, query, NONE, wire)
+            if some:
+                if not asked[i]:
+                    continue
+                sent = seq
+                put(out, at, sent, began, SEND, LEARNER, i, k, NONE, NONE, OK)
+                at += 1
+                seq += 1
+            arrived = end_message(out, at, seq, began, i, LEARNER, i, k, sent, NONE, wire)
             at += 1
             seq += 1
             if not arrived or releases[i] >= limits[i]:

@@ -38,7 +38,6 @@ from p2psim.network.compiled_engine.state import (
     CALL,
     COMPUTE,
     DROP,
-    FREE,
     FRESH_WAIT,
     HEAR,
     LEARNER,
@@ -89,11 +88,11 @@ def ask_learner(m, owner):  # type: ignore[no-untyped-def]
     s = m.state
     if is_spent(m, owner):
         write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, SPENT)
-    elif s.stops and owner == s.served:
+    elif s.stops and owners(m)[owner].served:
         return
     elif not learner_is_present(m):
         write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, OFFLINE)
-    elif s.served == FREE:
+    elif s.served < s.places and not owners(m)[owner].served:
         _serve(m, owner, write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, OK))
     elif s.queues:
         node = take_node(m, 0.0, 0.0, owner, write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, QUEUED))
@@ -109,14 +108,16 @@ def ask_learner(m, owner):  # type: ignore[no-untyped-def]
 @njit()
 def _serve(m, owner, wake):  # type: ignore[no-untyped-def]
     s = m.state
-    s.served = owner
+    s.served += 1
+    owners(m)[owner].served = 1
     send(m, LEARNER, owner, owner, s.commits, wake, NONE, COMPUTE, NONE, ZERO)
 
 
 @njit()
-def finish(m):  # type: ignore[no-untyped-def]
-    """Let the learner be free again, and call who waits."""
-    m.state.served = FREE
+def finish(m, owner):  # type: ignore[no-untyped-def]
+    """Serve an owner no more, and call who waits."""
+    m.state.served -= owners(m)[owner].served
+    owners(m)[owner].served = 0
     call(m)
 
 
@@ -133,13 +134,22 @@ def call(m):  # type: ignore[no-untyped-def]
 def call_next(m):  # type: ignore[no-untyped-def]
     """Serve the next that waits, as long as the learner can; the task stays until it cannot."""
     s = m.state
-    node = s.first_asked
-    if node == NONE or s.served != FREE or not learner_is_present(m):
+    node, before = s.first_asked, NONE
+    can_serve = s.served < s.places and learner_is_present(m)
+    # Who is being served goes on waiting.
+    while can_serve and node != NONE and owners(m)[nodes(m)[node].i].served:
+        before, node = node, nodes(m)[node].next
+    if node == NONE or not can_serve:
         s.depth -= 1
         s.calling = 0
         return
-    owner, wake = nodes(m)[node].i, nodes(m)[node].j
-    s.first_asked = nodes(m)[node].next
+    owner, wake, after = nodes(m)[node].i, nodes(m)[node].j, nodes(m)[node].next
+    if before == NONE:
+        s.first_asked = after
+    else:
+        nodes(m)[before].next = after
+    if after == NONE:
+        s.last_asked = before
     free_node(m, node)
     if is_spent(m, owner):
         write(m, DROP, owner, NOBODY, NONE, wake, NONE, SPENT)
@@ -170,7 +180,7 @@ def end_service(m, owner, query, version):  # type: ignore[no-untyped-def]
     """An owner has computed its answer."""
     if not present(m)[owner]:
         write(m, DROP, owner, LEARNER, version, query, NONE, OFFLINE)
-        finish(m)
+        finish(m, owner)
     else:
         _give(m, owner, query, version, SERVED)
 
@@ -188,7 +198,7 @@ def hear_server(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     ended(m, e.release)
     commit_of_learner(m, e.sender, delivery, e.release)
     if s.state == RUNNING:
-        finish(m)
+        finish(m, e.sender)
 
 
 # Answers, given again if they are lost and the channel asks for that
@@ -212,14 +222,14 @@ def lose(m, place):  # type: ignore[no-untyped-def]
         messages(m)[timer_].what, messages(m)[timer_].tries = e.what, e.tries
         wait_again(m, timer_)
     else:
-        _give_up(m, e.what, e.version)
+        _give_up(m, e.what, e.receiver if e.sender == LEARNER else e.sender, e.version)
 
 
 @njit()
-def _give_up(m, what, version):  # type: ignore[no-untyped-def]
+def _give_up(m, what, owner, version):  # type: ignore[no-untyped-def]
     """Take note that a query will not be answered."""
     if what in (COMPUTE, SERVED):
-        finish(m)
+        finish(m, owner)
     else:
         end_answer(m, version)
 
@@ -247,7 +257,7 @@ def answer_again(m, place):  # type: ignore[no-untyped-def]
     if owners(m)[owner].wanted == query and present(m)[owner] and not is_spent(m, owner):
         send(m, owner, LEARNER, owner, version, query, make_release(m, owner), what, query, left - 1)
     else:
-        _give_up(m, what, version)
+        _give_up(m, what, owner, version)
 
 
 # Poll and rounds
@@ -350,4 +360,4 @@ def cancel_work(m, owner):  # type: ignore[no-untyped-def]
     write(m, DROP, owner, LEARNER, version, stop_work(m, owner), NONE, OFFLINE)
     if what != SERVED:
         owners(m)[owner].owed = NONE
-    _give_up(m, what, version)
+    _give_up(m, what, owner, version)

@@ -14,8 +14,8 @@ from p2psim.core.compiled import njit
 from p2psim.core.philox import exponential
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.agents import cancel_work as cancel_work_of_agent
+from p2psim.network.compiled_engine.agents import commit, may_end, next_work, update, wake_up
 from p2psim.network.compiled_engine.agents import end_work as agent_has_computed
-from p2psim.network.compiled_engine.agents import may_end, next_work, update, wake_up
 from p2psim.network.compiled_engine.calendar import (
     agents,
     clock_agents,
@@ -66,6 +66,7 @@ from p2psim.network.compiled_engine.medium import (
     go_on,
 )
 from p2psim.network.compiled_engine.rounds import (
+    ask_next,
     begin_round,
     close_round,
     poll,
@@ -73,6 +74,15 @@ from p2psim.network.compiled_engine.rounds import (
     wait_for_round,
 )
 from p2psim.network.compiled_engine.state import ROOM, SPARE
+from p2psim.network.compiled_engine.synchronous import (
+    begin_agents_round,
+    close_at_deadline,
+    close_next,
+    end_in_round,
+    wake_next,
+)
+from p2psim.network.compiled_engine.synchronous import cancel_work as cancel_work_of_member
+from p2psim.network.compiled_engine.synchronous import end_work as member_has_computed
 from p2psim.network.compiled_engine.travel import carry, spread
 from p2psim.network.compiled_engine.work import (
     end_stretch,
@@ -91,7 +101,9 @@ def advance(m):  # type: ignore[no-untyped-def]
         if s.spare < SPARE or s.depth + SPARE > s.most_tasks or s.spare_nodes < SPARE:
             s.state = st.NEEDS_ROOM
         elif s.depth:
-            _do(m, m.radio, m.presence, m.acknowledged, m.gossip, m.request, m.queries, m.compute)
+            _do(
+                m, m.radio, m.presence, m.acknowledged, m.gossip, m.request, m.queries, m.synchronous, m.compute
+            )  # fmt: skip
         else:
             _go_on(m, m.presence, m.changing)
 
@@ -118,7 +130,7 @@ def _go_on(m, presence, changing):  # type: ignore[no-untyped-def]
     if first > s.end or first == math.inf:
         s.state = st.BY_TIME if s.timed else st.EXHAUSTED
     elif when <= tick:
-        _come_up(m, m.radio, m.acknowledged, m.request, m.queries, m.compute, take_first(m))
+        _come_up(m, m.radio, m.acknowledged, m.request, m.queries, m.synchronous, m.compute, take_first(m))
     else:
         _tick(m)
 
@@ -148,7 +160,7 @@ def _wake(m, gossip, request, compute, agent):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _come_up(m, radio, acknowledged, request, queries, compute, place):  # type: ignore[no-untyped-def]
+def _come_up(m, radio, acknowledged, request, queries, synchronous, compute, place):  # type: ignore[no-untyped-def]
     """Do what was appointed."""
     e = messages(m)[place]
     kind = e.kind
@@ -173,6 +185,13 @@ def _come_up(m, radio, acknowledged, request, queries, compute, place):  # type:
             end_service(m, owner, query, version)
     elif queries is not None:
         _come_up_in_queries(m, place)
+    elif synchronous is not None:
+        number = e.query
+        free_message(m, place)
+        if kind == st.ROUND:
+            begin_agents_round(m)
+        else:
+            close_at_deadline(m, number)
 
 
 @njit(forceinline=True)
@@ -204,7 +223,7 @@ def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _do(m, radio, presence, acknowledged, gossip, request, queries, compute):  # type: ignore[no-untyped-def]
+def _do(m, radio, presence, acknowledged, gossip, request, queries, synchronous, compute):  # type: ignore[no-untyped-def]
     """Do the last task that was written down; those that have several parts take themselves off when they are done."""
     s = m.state
     task = tasks(m)[s.depth - 1]
@@ -235,6 +254,16 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries, compute):  #
     if request is not None and what == st.CALL:
         call_next(m)
         return
+    if queries is not None and what == st.ASKING:
+        ask_next(m)
+        return
+    if synchronous is not None:
+        if what == st.WAKING:
+            wake_next(m, compute)
+            return
+        if what == st.CLOSING:
+            close_next(m, compute)
+            return
     s.depth -= 1
     if what == st.END:
         end(m, acknowledged, message)
@@ -251,24 +280,30 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries, compute):  #
     elif acknowledged is not None and what == st.AGAIN_WAIT:
         wait_to_send(m, message, link)
     elif compute is not None and what >= st.START_WORK:
-        _do_work(m, gossip, what, message)
+        _do_work(m, gossip, synchronous, what, message)
     elif gossip is not None:
         if what == st.UPDATES:
             update(m, compute, link, last, message)
+        elif what == st.AVERAGES:
+            commit(m, link, last, message, st.NONE)
     elif request is not None:
         _do_for_request(m, what, message, link, last)
     elif queries is not None:
         _do_for_queries(m, what, message, link, last)
+    elif synchronous is not None and what == st.SENT:
+        end_in_round(m, message)
 
 
 @njit()
-def _do_work(m, gossip, what, agent):  # type: ignore[no-untyped-def]
+def _do_work(m, gossip, synchronous, what, agent):  # type: ignore[no-untyped-def]
     """Do a task of those who take time to compute."""
     if what == st.START_WORK:
         start_work(m, agent)
     elif what == st.DONE:
         if gossip is not None:
             agent_has_computed(m, agent)
+        elif synchronous is not None:
+            member_has_computed(m, agent)
         else:
             owner_has_computed(m, agent)
     elif what == st.NEXT_WORK:
@@ -281,6 +316,8 @@ def _do_work(m, gossip, what, agent):  # type: ignore[no-untyped-def]
     elif is_computing(m, agent):
         if gossip is not None:
             cancel_work_of_agent(m, agent)
+        elif synchronous is not None:
+            cancel_work_of_member(m, agent)
         else:
             cancel_work_of_owner(m, agent)
 

@@ -1,19 +1,22 @@
-"""What a learner does that asks all owners at regular times.
+"""What a learner does that asks owners, all of them or some, at regular times.
 
 See `p2psim.network.exchanges.poll` and `rounds`; steps are in the order in which they are written there.
 """
 
 from p2psim.core.compiled import njit
 from p2psim.core.times import is_past, until
-from p2psim.network.compiled_engine.agents import commit_of_learner, may_end, send_to_all
-from p2psim.network.compiled_engine.calendar import appoint, present, push, timer
+from p2psim.network.compiled_engine.agents import commit_of_learner, may_end, send, send_to_all
+from p2psim.network.compiled_engine.calendar import appoint, asked, key, present, push, tasks, timer
+from p2psim.network.compiled_engine.ideal import draw_owners
 from p2psim.network.compiled_engine.state import (
     ASKED,
+    ASKING,
     DEADLINE,
     HEAR,
     LEARNER,
     NEIGHBOURS,
     NONE,
+    PARTICIPANTS,
     POLL,
     POLLS,
     REGULAR,
@@ -34,7 +37,7 @@ def ask_all(m):  # type: ignore[no-untyped-def]
     """Send a query to all owners."""
     s = m.state
     s.query = s.seq
-    send_to_all(m, LEARNER, s.commits, NONE, NONE, HEAR)
+    send_to_all(m, LEARNER, s.commits, NONE, NONE, HEAR, NONE)
 
 
 @njit()
@@ -80,7 +83,7 @@ def close_round(m, version, is_late):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _begins(m, whole, late):  # type: ignore[no-untyped-def]
+def begins(m, whole, late):  # type: ignore[no-untyped-def]
     """As in `p2psim.network.exchanges.rounds.RoundTimes`."""
     s = m.state
     return s.since + (whole * s.interval + late * s.deadline)
@@ -94,28 +97,51 @@ def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
         s.late += 1
     else:
         s.whole += 1
-    begins = _begins(m, s.whole, s.late)
-    if is_past(s.now, begins):
+    begin = begins(m, s.whole, s.late)
+    if is_past(s.now, begin):
         s.since, s.whole, s.late = s.now, 0, 0
-        begins = s.now
+        begin = s.now
     s.rounds += 1
     place = timer(m, LEARNER, s.rounds, NONE)
-    appoint(m, until(max(begins, s.now), s.end), place, REGULAR, ROUND, s.rounds, 0)
+    appoint(m, until(max(begin, s.now), s.end), place, REGULAR, ROUND, s.rounds, 0)
 
 
 @njit()
 def begin_round(m):  # type: ignore[no-untyped-def]
-    """Ask all owners, and wait; a learner that is away lets the round pass."""
+    """Ask all owners, or some, and wait; a learner that is away lets the round pass."""
     s = m.state
     if not learner_is_present(m):
         appoint_round(m, False)
         return
-    # One more than there are owners, so that it cannot close before everybody was asked.
-    s.left, s.is_due, s.is_open = s.n + 1, 0, 1
+    # One more than are asked, so that it cannot close before everybody was asked.
+    s.left, s.is_due, s.is_open = (s.some if s.some else s.n) + 1, 0, 1
     # Whatever has been answered is still to be used.
     s.in_flight += 1
     push(m, ASKED, s.commits, ZERO, ZERO)
-    ask_all(m)
+    if s.some:
+        draw_owners(asked(m), s.n, key(m, PARTICIPANTS), s.choices, s.some)
+        s.choices += s.some
+        s.query = NONE
+        push(m, ASKING, ZERO, ZERO, ZERO)
+    else:
+        ask_all(m)
+
+
+@njit()
+def ask_next(m):  # type: ignore[no-untyped-def]
+    """Send a query to the next owner that was drawn; the first one names the round."""
+    s = m.state
+    task = tasks(m)[s.depth - 1]
+    owner = task.link
+    while owner < s.n and not asked(m)[owner]:
+        owner += 1
+    if owner == s.n:
+        s.depth -= 1
+        return
+    task.link = owner + 1
+    if s.query == NONE:
+        s.query = s.seq
+    send(m, LEARNER, owner, owner, s.commits, NONE, NONE, HEAR, NONE, ZERO)
 
 
 @njit()
@@ -126,7 +152,7 @@ def wait_for_round(m, version):  # type: ignore[no-untyped-def]
     if s.deadline > 0 and s.is_open and s.state == RUNNING:
         place = timer(m, LEARNER, s.rounds, version)
         is_next = s.deadline == s.interval
-        time = _begins(m, s.whole + 1, s.late) if is_next else _begins(m, s.whole, s.late + 1)
+        time = begins(m, s.whole + 1, s.late) if is_next else begins(m, s.whole, s.late + 1)
         appoint(m, max(until(time, s.end), s.now), place, REGULAR, DEADLINE, s.rounds, 0)
 
 

@@ -24,7 +24,7 @@ from p2psim.network.compiled_engine.links import block_of
 from p2psim.network.compiled_engine.machine import advance
 from p2psim.network.compiled_engine.rounds import appoint_poll, appoint_round
 from p2psim.network.compiled_engine.turns import Turns
-from p2psim.network.exchanges import Gossip, Poll, Request, Round
+from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round, Synchronous
 
 if TYPE_CHECKING:
     from p2psim.network.section import Network
@@ -64,7 +64,7 @@ class MachineRun:
         s["n"] = s["able"] = network.links.agents
         s["goes_on"], s["hears"] = network.goes_on, network.updates == "hear"
         s["free"] = s["free_node"] = s["free_reception"] = s["first_asked"] = s["last_asked"] = NONE
-        s["served"], s["query"] = st.FREE, NONE
+        s["query"], s["one_sided"] = NONE, not network.answerer_releases
         self._arrays: dict[str, np.ndarray] = {}
         self._put_agents(rates, limits)
         self._tables = laws.Tables(self._arrays["agents"])
@@ -215,26 +215,36 @@ class MachineRun:
 
     def _exchange(self) -> dict[str, st.Part]:
         """What the exchange needs."""
-        s, exchange = self._state, self._network.exchange
+        s, exchange, n = self._state, self._network.exchange, self._network.links.agents
         if isinstance(exchange, Request):
             s["pattern"] = st.REQUEST
             s["queues"], s["stops"] = exchange.busy == "queue", exchange.served_clock == "stops"
+            s["places"] = exchange.places(n)
             self._tables.add(st.SERVICE_TIME, exchange.service, self._streams, "service")
         elif isinstance(exchange, Poll | Round):
             s["pattern"] = st.POLLS if isinstance(exchange, Poll) else st.ROUNDS
             s["interval"] = exchange.interval
-            s["deadline"] = (exchange.deadline or 0.0) if isinstance(exchange, Round) else 0.0
+            if isinstance(exchange, Round):
+                s["deadline"] = exchange.deadline or 0.0
+                s["some"] = exchange.asked(n) if exchange.asks_some(n) else 0
+                self._put("asked", np.zeros(n, np.uint8))
             self._tables.add(st.RESPONSE_TIME, exchange.response, self._streams, "response")
+        elif isinstance(exchange, Synchronous):
+            s["pattern"], s["interval"] = st.SYNCHRONOUS, exchange.interval
+            s["deadline"] = exchange.deadline or 0.0
+            self._put("wakes", np.zeros(n, np.int64))
+            self._put("asked", np.zeros(n, np.uint8))
         else:
             s["pattern"] = st.MODES[exchange.mode] if isinstance(exchange, Gossip) else st.BROADCAST
         if exchange.needs_learner:
-            owners = st.records(self._network.links.agents, st.OWNER)
+            owners = st.records(n, st.OWNER)
             owners["owed"] = owners["wanted"] = NONE
             self._put("owners", owners)
         return {
-            "gossip": st.part(not exchange.needs_learner),
+            "gossip": st.part(isinstance(exchange, Broadcast | Gossip)),
             "request": st.part(isinstance(exchange, Request)),
             "queries": st.part(isinstance(exchange, Poll | Round)),
+            "synchronous": st.part(isinstance(exchange, Synchronous)),
         }
 
     def _channel(self) -> dict[str, st.Part]:
@@ -368,5 +378,5 @@ class MachineRun:
         """Appoint what a learner does first."""
         if self._state["pattern"] == st.POLLS:
             appoint_poll(self._m, 1)
-        elif self._state["pattern"] == st.ROUNDS:
+        elif self._state["pattern"] in (st.ROUNDS, st.SYNCHRONOUS):
             appoint_round(self._m, False)

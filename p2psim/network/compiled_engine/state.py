@@ -29,8 +29,6 @@ DEADLINE, SLOT, POLL, ROUND, RESPONSE, SERVICE, SENSING, RESENDING, COMPUTING = 
 ZERO = np.int64(0)
 #: Whether a sender has waited for the medium.
 AT_THE_SEND, AFTER_WAITING = map(np.int64, range(2))
-#: Who is served where nobody is.
-FREE = np.int64(-2)
 #: Where there is no other sender; that of agents is 0 or more, and −1 is the learner.
 EMPTY = np.int64(-9)
 
@@ -50,11 +48,11 @@ STALE, RESET, FETCH = map(np.int64, range(3))
 #: Purposes of random numbers: rows of the array of keys.
 PURPOSES = (
     "clocks", "peers", "latency", "loss", "link-state", "capture", "backoff", "retransmit", "acknowledgement",
-    "response", "service", "rejoin", "compute",
+    "response", "service", "rejoin", "compute", "participants",
 )  # fmt: skip
 (
     CLOCKS, PEERS, LATENCY, LOSS_KEY, LINK_STATE, CAPTURE, BACKOFF, RETRANSMIT, ACKNOWLEDGEMENT, RESPONSE_KEY,
-    SERVICE_KEY, REJOIN, COMPUTE_KEY,
+    SERVICE_KEY, REJOIN, COMPUTE_KEY, PARTICIPANTS,
 ) = map(np.int64, range(len(PURPOSES)))  # fmt: skip
 
 #: How messages are lost: not at all, with one chance, with a chance of each link, or in bursts.
@@ -64,7 +62,7 @@ NEVER, BY_CHANCE, BY_LINK, IN_BURSTS = map(np.int64, range(4))
 AT_ONCE, SLOTS, QUIET = map(np.int64, range(3))
 
 #: Patterns of exchange, and the modes of gossip among them.
-REQUEST, BROADCAST, PUSH, PULL, PUSH_PULL, EDGE, ROUNDS, POLLS = map(np.int64, range(8))
+REQUEST, BROADCAST, PUSH, PULL, PUSH_PULL, EDGE, ROUNDS, POLLS, SYNCHRONOUS = map(np.int64, range(9))
 MODES: dict[str, np.int64] = {"push": PUSH, "pull": PULL, "push-pull": PUSH_PULL, "edge": EDGE}
 
 #: What a message leads to where it ends.
@@ -78,9 +76,9 @@ MODES: dict[str, np.int64] = {"push": PUSH, "pull": PULL, "push-pull": PUSH_PULL
 (
     SPREAD, CARRY, END, UPDATES, MAY_END, ACKNOWLEDGE, AGAIN_SAME, AGAIN_WAIT, CALL, SERVE_FOR, RESPOND, FRESH_WAIT,
     ASKED, TURN_GROUP, TAKE_HELD, RETURNED, GO, LOSE_HELD, GONE, FATES, ASK, BEGIN, HEARD_BY, FAIL_ALL, NEXT,
-    ANSWER_AGAIN,
+    ANSWER_AGAIN, AVERAGES, WAKING, CLOSING, ASKING, SENT,
     START_WORK, DONE, NEXT_WORK, STOPS_WORK, RESUME_WORK, GONE_WORK,  # of those who take time to compute
-) = map(np.int64, range(32))  # fmt: skip
+) = map(np.int64, range(37))  # fmt: skip
 
 #: Laws of random quantities.
 CONSTANT, UNIFORM, TABLE, OF_LINK = map(np.int64, range(4))
@@ -102,7 +100,7 @@ ARRAYS = (
     "keys", "laws", "places", "cursors", "table", "clock_times", "clock_agents", "missed_keys", "miss_chances", "turns",
     "group_starts", "group_agents", "absences", "travel_times", "chances", "drawn", "link_states", "blackouts",
     "acknowledged", "owners", "radios", "receptions", "air", "senders", "workers",
-    "active", "degrees", "is_active", "link_weights", "link_turns",
+    "active", "degrees", "is_active", "link_weights", "link_turns", "asked", "wakes",
 )  # fmt: skip
 
 #: Whole numbers of a run.
@@ -114,13 +112,15 @@ NUMBERS = (
     # tasks and their room, appointments, messages that are free
     "depth", "most_tasks", "due_count", "free", "spare",
     # what the network is
-    "pattern", "hears", "goes_on", "again", "fresh", "needy", "by_weight", "links", "loses", "reasons", "spans",
-    # request: who is served, whether who waits is being called, what a busy learner does
-    "served", "calling", "queues", "stops", "first_asked", "last_asked",
+    "pattern", "hears", "goes_on", "one_sided", "again", "fresh", "needy", "by_weight", "links", "loses", "reasons",
+    "spans",
+    # request: how many are served and can be, whether who waits is being called, what a busy learner does
+    "served", "places", "calling", "queues", "stops", "first_asked", "last_asked",
     # whether agents take time to compute, and what they compute is dropped when they leave
     "computes", "cancels",
-    # rounds: number, whole and late rounds since `since`, answers that are waited for
-    "rounds", "whole", "late", "left", "is_open", "is_due", "query",
+    # rounds: number, whole and late rounds since `since`, answers or messages that are waited for; how many owners are
+    # drawn for each, 0 for all, and how many draws that has taken
+    "rounds", "whole", "late", "left", "is_open", "is_due", "query", "some", "choices",
     # presence
     "rejoin", "keeps", "turn", "turn_count",
     # changes of links
@@ -245,8 +245,9 @@ ABSENCE = np.dtype(
 #: State of a link that loses messages in bursts: when it was looked at last, and what it was; −1 before the first time.
 LINK = np.dtype([("since", np.float64), ("was", np.int64)])
 
-#: An owner: the newest query that it has heard, the one that it owes an answer to, and the one it may answer again.
-OWNER = np.dtype([("newest", np.int64), ("owed", np.int64), ("wanted", np.int64)])
+#: An owner: the newest query that it has heard, the one that it owes an answer to, the one it may answer again, and
+#: whether it is being served.
+OWNER = np.dtype([("newest", np.int64), ("owed", np.int64), ("wanted", np.int64), ("served", np.int64)])
 
 #: An agent that computes: what its draws are multiplied by, when it is done, what is left while it is offline; number
 #: of the event with which it began, how often it has begun, gone on, or stopped; the version that it has read, and what
@@ -299,6 +300,7 @@ class Machine(NamedTuple):
     request: Part
     queries: Part
     changing: Part
+    synchronous: Part
     compute: Part
 
 

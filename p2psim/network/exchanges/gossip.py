@@ -70,6 +70,7 @@ class Gossip(Exchange):
     ``push-pull``
         The agent sends its model; the neighbour sends its own model back, and then updates with what it heard; on
         hearing the answer the agent updates. Both models are those from before the exchange. The same for both kinds.
+        Of some algorithms (``answerer_releases`` of the network) who answers makes no release with its update.
     ``edge``
         A link wakes, for algorithms whose variables belong to links (gossip ADMM). The agent makes its local steps
         and sends; on hearing it the neighbour makes its own and sends back; on hearing that the agent commits. There
@@ -91,7 +92,8 @@ class Gossip(Exchange):
     Where agents take time to compute (``network.compute``), what they have computed follows after that time. A tick
     meanwhile is ``busy`` where it would lead to another update. A model that is heard meanwhile waits; a newer one
     takes its place. Agents go on to answer and to tell their models. Links of ``edge`` that have gone when an agent has
-    computed leave its local steps undone.
+    computed leave its local steps undone. Where who answers in push-pull makes no release, its update takes no time,
+    and the one that wakes computes before it sends if the algorithm updates on waking.
 
     Choices
     -------
@@ -123,6 +125,10 @@ class Gossip(Exchange):
         """Whether links wake."""
         return self.mode == "edge"
 
+    def works_first(self, updates: str, answerer_releases: bool) -> bool:
+        """Whether in push-pull agents compute before they send: only their own updates need it, on waking."""
+        return self.mode == "push-pull" and not answerer_releases and updates == "wake"
+
     def needs_delivery(self, updates: str) -> bool:
         """Whether there is no commit without a message that arrives."""
         return self.mode != "push" or updates == "hear"
@@ -143,6 +149,8 @@ class _GossipRun:
         self._world = world
         self._by_weight = options.partner == "weight"
         self._choices = [self._partners(agent) for agent in range(world.links.agents)]
+        # Whether agents compute before they send, and not when they have heard.
+        self._works_first = options.works_first(world.updates, world.answerer_releases)
         # Of each agent that computes: number of the delivery of a model that waits, and what it leads to.
         self._waiting: dict[int, tuple[int, Then]] = {}
 
@@ -217,7 +225,11 @@ class _GossipRun:
             world.settle()
             return True
 
-        if world.goes_on or not world.is_spent(agent):
+        if world.is_spent(agent) and not world.goes_on:
+            return
+        if self._works_first:
+            commit(delivery)
+        else:
             self._compute(agent, delivery, commit)
 
     # push
@@ -254,15 +266,32 @@ class _GossipRun:
 
     def swap(self, agent: int) -> None:
         """Send one's model to a neighbour, which answers with its own."""
-        world, wake = self._world, self._wake(agent)
-        if wake is not None:
-            world.send(
-                agent, next(self._choices[agent]), world.versions[agent], wake, NONE, self._swap_back, hear
-            )
+        wake = self._wake(agent)
+        if wake is not None and self._works_first:
+            self._compute(agent, wake, lambda cause: self._send_to_swap(agent, cause))
+        elif wake is not None:
+            self._send_to_swap(agent, wake)
+
+    def _send_to_swap(self, agent: int, cause: int) -> bool:
+        """Send one's model to a neighbour, if there is one now."""
+        world = self._world
+        is_linked = bool(world.neighbours(agent))
+        if is_linked:
+            partner, version = next(self._choices[agent]), world.versions[agent]
+            world.send(agent, partner, version, cause, NONE, self._swap_back, hear)
+        return is_linked
 
     def _swap_back(self, sender: int, agent: int, delivery: int, *_: int) -> None:
+        world = self._world
+        if world.answerer_releases:
+            self._answer(sender, agent, delivery)
+            self._update(sender, agent, delivery)
+            return
+        # The other's release may be the last one: this update still belongs to it.
+        world.keep_going()
         self._answer(sender, agent, delivery)
-        self._update(sender, agent, delivery)
+        world.commit(agent, sender, delivery, NONE)
+        world.may_end()
 
     # edge
 

@@ -15,6 +15,7 @@ from p2psim.network.order import RESENDING, RESPONSE
 
 if TYPE_CHECKING:
     from p2psim.core.distributions import Distribution
+    from p2psim.network.graph import Graph
     from p2psim.network.spec import Ended, RunningNetwork, Steps
 
 
@@ -36,7 +37,8 @@ class Exchange(Options):
     needs_learner : bool
         Whether it is for a star: a central learner and its owners.
     in_rounds : bool
-        Of a star, whether the learner makes one commit of all answers to a query, and not one of each.
+        Whether commits are made when a round closes, each of all that was heard in it: on a star by the learner, of all
+        answers to its queries, and on a graph by each agent, of what its neighbours have sent.
     sends_to_all : bool
         Whether a release is sent to all neighbours of its agent; otherwise it is sent to one.
     updates_on_hearing : bool
@@ -74,9 +76,29 @@ class Exchange(Options):
         """Interval at which the learner asks everyone, where that is fixed."""
         return None
 
+    @property
+    def round_length(self) -> float | None:
+        """Least time between two rounds of agents, where these act in rounds."""
+        return None
+
+    def asked(self, owners: int) -> int:
+        """How many of so many owners the learner asks in a round."""
+        return owners
+
+    def asking_all(self) -> Exchange:
+        """The same where the learner asks all owners in each round."""
+        return self
+
     def needs_delivery(self, updates: str) -> bool:
         """Whether there is no commit without a message that arrives; ``updates`` as in the network."""
         return self.needs_learner or updates == "hear"
+
+    def names_releases(self, updates: str) -> bool:
+        """Whether messages name the releases that they carry; otherwise these are in the version of the model."""
+        return self.needs_learner or self.by_edge or not self.needs_delivery(updates)
+
+    def check(self, links: Graph) -> None:
+        """Raise a MeaningError if keys mean nothing on a graph; of p2psim's exchanges."""
 
     @abstractmethod
     def start(self, world: RunningNetwork) -> None:

@@ -1,14 +1,15 @@
-"""Owners ask, the learner serves one at a time."""
+"""Owners ask, the learner serves one at a time, or several."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from p2psim.core.distributions import Quantity
 from p2psim.core.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPENT
+from p2psim.core.options import Few
 from p2psim.network.exchanges.protocol import Answers, Exchange
 from p2psim.network.order import SERVICE
 
@@ -16,14 +17,27 @@ if TYPE_CHECKING:
     from p2psim.network.spec import RunningNetwork, Steps
 
 
+def _number_or_all(value: Any) -> str:
+    return "all" if isinstance(value, str) else "number"
+
+
+Concurrency = Annotated[
+    Annotated[Few, Tag("number")] | Annotated[Literal["all"], Tag("all")], Discriminator(_number_or_all)
+]
+
+
 class Request(Exchange):
-    """An owner asks when its clock ticks; the learner serves one at a time (F Algorithm 1).
+    """An owner asks when its clock ticks; the learner serves one at a time (F Algorithm 1), or several.
 
     The learner sends its model, the owner computes for the service time and answers with a release, the learner
     commits. From the tick that it accepts until the answer has come or been lost, the learner is busy; ticks
     meanwhile, those of the served owner included unless its clock stops, are refused or queued (first in, first out).
     The asking itself takes no time and is not lost. An owner that leaves before it has answered ends the exchange.
     While the learner is away who asks is turned away, and who waits goes on waiting.
+
+    With a ``concurrency`` of c the learner is busy when it serves c owners. An owner is served once at a time: if its
+    clock ticks meanwhile it is refused, or waits, even where others could be served. Who waits is served first come,
+    first served, but for those that are being served.
 
     Choices
     -------
@@ -35,11 +49,16 @@ class Request(Exchange):
         ticks of the owner that is being served count like all others
     served_clock: stops
         the owner that is being served does not tick
+    concurrency: all
+        every owner can be served at any time
     """
 
     kind: Literal["request"] = "request"
     service: Quantity = Field(0.0, description="time the owner takes for its answer, in mean clock periods")
     busy: Literal["refuse", "queue"] = Field("refuse", description="what a busy learner does with who asks")
+    concurrency: Concurrency = Field(
+        1, description="the most owners that are served at once: a number, or all"
+    )
     served_clock: Literal["runs", "stops"] = Field(
         "runs", description="whether the ticks of the owner that is being served are refused or queued too"
     )
@@ -52,6 +71,10 @@ class Request(Exchange):
         """Start the owners' clocks."""
         world.start_clocks(_Desk(self, world).ask)
 
+    def places(self, owners: int) -> int:
+        """The most of so many owners that are served at once."""
+        return owners if self.concurrency == "all" else min(self.concurrency, owners)
+
 
 class _Desk:
     """The learner's desk: who is served, who waits."""
@@ -61,7 +84,8 @@ class _Desk:
         self._queues = options.busy == "queue"
         self._services = world.draws("service", LEARNER, options.service)
         self._stops = options.served_clock == "stops"
-        self._served: int | None = None
+        self._places = options.places(world.links.agents)
+        self._served: set[int] = set()
         self._calling = False
         self._waiting: deque[tuple[int, int]] = deque()
         self._answers = Answers(world)
@@ -72,11 +96,11 @@ class _Desk:
         world = self._world
         if world.is_spent(owner):
             world.wake(owner, SPENT)
-        elif self._stops and owner == self._served:
+        elif self._stops and owner in self._served:
             return
         elif not world.present[LEARNER]:
             world.wake(owner, OFFLINE)
-        elif self._served is None:
+        elif len(self._served) < self._places and owner not in self._served:
             self._serve(owner, world.wake(owner))
         elif self._queues:
             self._waiting.append((owner, world.wake(owner, QUEUED)))
@@ -85,34 +109,38 @@ class _Desk:
 
     def _serve(self, owner: int, wake: int) -> None:
         """Send the model to an owner, which then computes its answer."""
-        self._served = owner
+        self._served.add(owner)
         world = self._world
 
         def hear(_: int, owner: int, query: int, version: int, __: int) -> None:
             def done(cause: int) -> None:
                 world.begin(self._answer(owner, query, version, cause))
 
-            world.work(owner, version, query, done, self._finish)
+            world.work(owner, version, query, done, lambda _: self._finish(owner))
 
-        world.send(LEARNER, (owner,), world.commits, wake, NONE, hear, self._finish)
+        world.send(LEARNER, (owner,), world.commits, wake, NONE, hear, self._lose)
 
     def _answer(self, owner: int, query: int, version: int, cause: int) -> Steps:
         """An owner that is served: it answers after the service time, if it is online then."""
         world = self._world
         yield from world.wait(next(self._services), owner, query, SERVICE)
         if world.present[owner]:
-            self._answers.give(owner, cause, version, self._commit, self._finish)
+            self._answers.give(owner, cause, version, self._commit, self._lose)
         else:
             world.drop(owner, LEARNER, version, query, OFFLINE)
-            self._finish()
+            self._finish(owner)
 
     def _commit(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
         self._world.commit(LEARNER, owner, answer, release)
-        self._finish()
+        self._finish(owner)
 
-    def _finish(self, *_: int) -> None:
-        """Be free again, and call who waits."""
-        self._served = None
+    def _lose(self, sender: int, receiver: int, *_: int) -> None:
+        """Take note that a query, or its answer, was lost."""
+        self._finish(receiver if sender == LEARNER else sender)
+
+    def _finish(self, owner: int) -> None:
+        """Serve an owner no more, and call who waits."""
+        self._served.discard(owner)
         self._call()
 
     def _call(self, *_: int) -> None:
@@ -120,8 +148,12 @@ class _Desk:
         if self._calling:
             return
         world, self._calling = self._world, True
-        while self._waiting and self._served is None and world.present[LEARNER]:
-            owner, wake = self._waiting.popleft()
+        while len(self._served) < self._places and world.present[LEARNER]:
+            place = self._next()
+            if place is None:
+                break
+            owner, wake = self._waiting[place]
+            del self._waiting[place]
             if world.is_spent(owner):
                 world.drop(owner, NOBODY, NONE, wake, SPENT)
             elif not world.present[owner]:
@@ -129,3 +161,9 @@ class _Desk:
             else:
                 self._serve(owner, wake)
         self._calling = False
+
+    def _next(self) -> int | None:
+        """Place of the first that waits and is not being served; None if there is none."""
+        return next(
+            (place for place, (owner, _) in enumerate(self._waiting) if owner not in self._served), None
+        )

@@ -1,19 +1,23 @@
-"""The learner asks everyone in rounds, and makes one step of all the answers of a round."""
+"""The learner asks everyone, or some, in rounds, and makes one step of all the answers of a round."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from p2psim.core.distributions import Quantity
+from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER, NEIGHBOURS, NONE
-from p2psim.core.options import Positive
+from p2psim.core.options import Few, Positive
+from p2psim.network.channels.draws import UNIT
 from p2psim.network.exchanges.protocol import Exchange, QueriedOwners
 from p2psim.network.order import DEADLINE, ROUND
 
 if TYPE_CHECKING:
+    from p2psim.network.graph import Graph
     from p2psim.network.spec import RunningNetwork, Steps
 
 
@@ -25,6 +29,9 @@ class Round(Exchange):
     was lost. With a deadline it closes then at the latest; an answer that comes later arrives, and is not used. An
     owner that hears a query drops the answer that it still owes to an older one, touching no data for it. A learner
     that is away begins no round, and closes one when it returns.
+
+    With ``participants`` so many owners are drawn for each round, uniformly and without replacement, whether they are
+    there or not; each is sent a query of its own, in their order, and the others hear nothing.
     """
 
     kind: Literal["round"] = "round"
@@ -33,6 +40,7 @@ class Round(Exchange):
     deadline: Positive | None = Field(
         None, description="time after which a round closes without those who have not answered"
     )
+    participants: Few | None = Field(None, description="owners drawn for each round; all when left out")
 
     has_clocks: ClassVar[bool] = False
     needs_learner: ClassVar[bool] = True
@@ -44,9 +52,38 @@ class Round(Exchange):
         """Whether there is no commit without a message that arrives: a round without answers is one, too."""
         return False
 
+    def asks_some(self, owners: int) -> bool:
+        """Whether not all of so many owners are asked in each round."""
+        return self.participants is not None and self.participants < owners
+
+    def asked(self, owners: int) -> int:
+        """How many of so many owners are asked in each round."""
+        return self.participants if self.participants is not None else owners
+
+    def asking_all(self) -> Round:
+        """The same where all owners are asked."""
+        return self.model_copy(update={"participants": None})
+
+    def check(self, links: Graph) -> None:
+        """Raise a MeaningError if more owners are to be drawn than there are."""
+        if self.asked(links.agents) > links.agents:
+            raise MeaningError(
+                "network.exchange.participants",
+                f"must be at most the number of owners, {links.agents}, got {self.participants}",
+            )
+
     def start(self, world: RunningNetwork) -> None:
         """Start the learner's rounds."""
         world.env.process(_Rounds(self, world).go_on())
+
+
+def drawn(number: int, some: int, draws: Iterator[float]) -> set[int]:
+    """So many of the first whole numbers, uniformly and without replacement (Floyd: Bentley 1987); a draw for each."""
+    taken: set[int] = set()
+    for last in range(number - some, number):
+        one = int(next(draws) * (last + 1))
+        taken.add(last if one in taken else one)
+    return taken
 
 
 class RoundTimes:
@@ -97,6 +134,8 @@ class _Rounds(QueriedOwners):
     def __init__(self, options: Round, world: RunningNetwork):
         super().__init__(world, options.response)
         self._interval, self._deadline = options.interval, options.deadline
+        self._some = options.participants if options.asks_some(len(self._owners)) else None
+        self._draws = world.draws("participants", LEARNER, UNIT)
         self._query = NONE
         self._left = 0
         self._due = False
@@ -113,16 +152,29 @@ class _Rounds(QueriedOwners):
             if not world.present[LEARNER]:
                 continue
             closed = self._closed = env.event()
-            # One more than there are owners, so that it cannot close before everybody was asked.
-            self._left, self._due = len(self._owners) + 1, False
+            # One more than are asked, so that it cannot close before everybody was asked.
+            self._left, self._due = (self._some or len(self._owners)) + 1, False
             version = world.commits
             # Whatever has been answered is still to be used.
             world.keep_going()
-            self._query = self._ask()
+            if self._some is None:
+                self._query = self._ask()
+            else:
+                self._ask_some(self._some)
             self._end(version)
             if self._deadline is not None and not closed.triggered:
                 env.process(self._wait_for_deadline(times.deadline(), number, version))
             timed_out = yield closed
+
+    def _ask_some(self, number: int) -> None:
+        """Send a query to each of so many owners that are drawn; the first one names the round."""
+        self._query = NONE
+        for owner in sorted(drawn(len(self._owners), number, self._draws)):
+            query = self._world.send(
+                LEARNER, (owner,), self._world.commits, NONE, NONE, self._hear, self._lose
+            )
+            if self._query == NONE:
+                self._query = query
 
     def _wait_for_deadline(self, deadline: float, number: int, version: int) -> Steps:
         """The deadline of a round."""

@@ -58,6 +58,7 @@ class SimPyRun:
         self.env = simpy.Environment()
         self.turns = Turns(self.env)
         self.links, self.goes_on, self.updates = network.links, network.goes_on, network.updates
+        self.answerer_releases = network.answerer_releases
         self.rates, self.streams, self.draws = rates, streams, Drawing(streams).draws
         self.members = network.known_members
         self.log = EventLog(chunk)

@@ -17,7 +17,7 @@ from p2psim.data.classes import SIGNS
 from p2psim.data.prepare import Prepared
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.exchanges import Round
+from p2psim.network.exchanges import Request, Round
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.section import Network
@@ -163,6 +163,18 @@ def long_run_frequencies(network: Network) -> tuple[np.ndarray, bool]:
     return answer_frequencies(network.rates, shares if known else np.ones(shares.size)), known
 
 
+def is_shared(network: Network) -> bool:
+    """Whether a learner serves several owners at once: their answers are then to older models.
+
+    An owner is served once at a time, so that owners do not answer in proportion to their rates.
+    """
+    exchange = network.exchange
+    if not isinstance(exchange, Request) or exchange.places(network.links.agents) == 1:
+        return False
+    takes_time = exchange.service != 0 or network.compute is not None
+    return takes_time or not network.channel.takes_no_time
+
+
 #: Delays that are drawn where their distribution function is not written down here.
 _DRAWS = 200_000
 
@@ -195,7 +207,8 @@ class ResponseProbabilities:
 def answering(network: Network) -> ResponseProbabilities:
     """Chances of the owners of a network with rounds.
 
-    Losses of the query and of the answer are independent. An answer that comes after the deadline is not used.
+    Where owners are drawn for each round, being drawn is part of hearing the query. Losses of the query and of the
+    answer are independent. An answer that comes after the deadline is not used.
     """
     channel, exchange, lacking = network.channel, network.exchange, []
     shares = network.shares()
@@ -214,7 +227,9 @@ def answering(network: Network) -> ResponseProbabilities:
     draws = 0
     if not isinstance(exchange, Round):
         lacking.append(f"how {exchange.kind} gathers answers is not in it")
-    elif exchange.deadline is not None:
+        return ResponseProbabilities(heard, used, known, tuple(lacking))
+    heard = heard * (exchange.asked(shares.size) / shares.size)
+    if exchange.deadline is not None:
         if network.compute is None:
             chance, draws = _within(exchange.response, exchange.deadline)
             used = used * chance

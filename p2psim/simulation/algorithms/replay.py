@@ -73,7 +73,7 @@ class ReplaySetup:
         network, exchange = self.network, self.network.exchange
         end = np.inf if self.time is None else self.time
         rules = network.goes_on, exchange.by_edge, network.channel.resending, end, exchange.polled
-        return EventChecker(network.links, self.limits, *rules, network.ordering)
+        return EventChecker(network.links, self.limits, *rules, network.ordering, network.conduct)
 
 
 def replay_setup(
@@ -110,6 +110,7 @@ def replay_setup(
         None if network.availability.ideal or network.members is None else network.members.digest(),
         network.goes_on,
         network.updates,
+        network.answerer_releases,
         None if rates is None or (rates == 1).all() else rates.tolist(),
         None if limits is None else np.unique(limits).tolist() if np.ptp(limits) == 0 else limits.tolist(),
         commits,
@@ -245,6 +246,7 @@ def network_of(
         (section.clock or Clock()).rates(members.labels, members.groups),
         goes_on=goes_on(scenario),
         updates=algorithm.updates_under(section.exchange),
+        answerer_releases=algorithm.answerer_releases,
         members=members,
         vectors=algorithm.vectors,
         dimension=dimension,

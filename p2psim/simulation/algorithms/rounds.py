@@ -93,7 +93,10 @@ class RoundsCell(LearnerCell):
                 "sum of steps · L": float(steps.sum()) * flattest,
             }
             warnings += self._step_warnings(steps * steepest)
-        return facts, steps.size * (2 + 3 * problem.owners), warnings
+        exchange, owners = self.scenario.network.exchange, problem.owners
+        asked = exchange.asked(owners)
+        a_round = 2 + 3 * owners if asked == owners else 1 + 4 * asked
+        return facts, steps.size * a_round, warnings
 
     def _step_warnings(self, relative: np.ndarray) -> Iterator[str]:
         """What is wrong with steps, given times λ, shape (T − 1,)."""

@@ -19,7 +19,7 @@ from p2psim.learning.star.replay import StarReplay
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms.agents import long_run_frequencies
+from p2psim.simulation.algorithms.agents import is_shared, long_run_frequencies
 from p2psim.simulation.algorithms.cell import Privacy
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.theory import noise_floor as floors
@@ -49,9 +49,9 @@ class StarCell(LearnerCell):
         if algorithm.reweight != "known":
             return Weighting(ones, ones, algorithm.reweight == "estimated", algorithm.staleness)
         frequencies, known = long_run_frequencies(network)
-        if not known:
-            kind = scenario.network.availability.kind
-            message = f"known frequencies cannot be said under {kind}; take estimated"
+        if not known or is_shared(network):
+            what = "concurrency" if is_shared(network) else scenario.network.availability.kind
+            message = f"known frequencies cannot be said under {what}; take estimated"
             raise MeaningError("learning.algorithm.reweight", message)
         weights = inverse_frequencies(frequencies)
         if algorithm.reweight_at == "owner":
