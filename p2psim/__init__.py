@@ -25,6 +25,7 @@ _PUBLIC = {
     "data.sources.files": "CSVFile ParquetFile",
     "data.sources.linear": "LinearClassification LinearRegression",
     "data.sources.packaged": "Hospital Lending LendingSmall Medpar Schools",
+    "data.sources.scikit": "BreastCancer Digits",
     "learning.graph.algorithms": "Averaging CoordinateDescent GossipAdmm GossipAlgorithm ModelPropagation PushSum",
     "learning.graph.metrics": "GraphMetric",
     "learning.metrics": "StarMetric",

@@ -36,6 +36,8 @@ from p2psim.data.sources.packaged import Lending as Lending
 from p2psim.data.sources.packaged import LendingSmall as LendingSmall
 from p2psim.data.sources.packaged import Medpar as Medpar
 from p2psim.data.sources.packaged import Schools as Schools
+from p2psim.data.sources.scikit import BreastCancer as BreastCancer
+from p2psim.data.sources.scikit import Digits as Digits
 from p2psim.learning.graph.algorithms import Averaging as Averaging
 from p2psim.learning.graph.algorithms import CoordinateDescent as CoordinateDescent
 from p2psim.learning.graph.algorithms import GossipAdmm as GossipAdmm
