@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from p2psim.core.errors import MeaningError
+from p2psim.core.events import NEIGHBOURS, SEND
 from p2psim.core.randomness import generator
 from p2psim.network.graph import Graph, TopologyInputs, Turned
 
@@ -128,7 +129,7 @@ class ActiveLinks:
     Parameters
     ----------
     graph : Graph
-    end : float
+    end : float, optional
         End of the run, if it has one: a change that rounding alone puts after it is one of that moment.
 
     Attributes
@@ -146,8 +147,8 @@ class ActiveLinks:
     ([1], [2])
     """
 
-    def __init__(self, graph: Graph, end: float = np.inf):
-        self._graph, self._end, self.time = graph, end, 0.0
+    def __init__(self, graph: Graph, end: float | None = None):
+        self._graph, self._end, self.time = graph, np.inf if end is None else end, 0.0
         self._is_there = np.full(graph.indices.size, graph.changes is None)
         self._changes = iter(graph.changes.read(graph)) if graph.changes is not None else iter(())
         self._next = next(self._changes, None)
@@ -188,6 +189,24 @@ class ActiveLinks:
         first, last = self._graph.indptr[agent], self._graph.indptr[agent + 1]
         place = first + int(np.searchsorted(self._graph.indices[first:last], peer))
         return bool(place < last and self._graph.indices[place] == peer and self._is_there[place])
+
+    def receivers(self, events: np.ndarray) -> np.ndarray:
+        """To how many agents each of some events sends, 0 where it does not; advances to the last of them.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+            In order, of agents on a graph.
+
+        Returns
+        -------
+        ndarray of int64, shape (events.size,)
+        """
+        counts = ((events["kind"] == SEND) & (events["peer"] >= 0)).astype(np.int64)
+        to_all = np.flatnonzero((events["kind"] == SEND) & (events["peer"] == NEIGHBOURS))
+        for place in to_all.tolist():
+            counts[place] = self.advance(float(events["time"][place])).degree(int(events["agent"][place]))
+        return counts
 
     def graph(self) -> Graph:
         """The graph of this moment, in which an agent may be alone."""

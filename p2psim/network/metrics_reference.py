@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.events import FAILURES, KINDS, LEARNER, NEIGHBOURS, NOBODY, NONE, OUTCOMES
+from p2psim.network.changes import ActiveLinks
 from p2psim.network.channels.draws import Airtime
 from p2psim.network.graph import Graph
 
@@ -54,9 +55,14 @@ class ReferenceTally:
         Time that transmissions take.
     places : int
         The most owners that a learner serves at once.
+    end : float, optional
+        End of the run, for links that come and go.
     """
 
-    def __init__(self, links: Graph, rate: float, airtime: Airtime, places: int = 1):
+    def __init__(
+        self, links: Graph, rate: float, airtime: Airtime, places: int = 1, end: float | None = None
+    ):
+        self._active = ActiveLinks(links, end)
         self._links, self._rate, self._airtime, self._places = links, rate, airtime, places
         self._messages = self._retries = self._wakes = self._turned_away = 0
         self._delivered = self._dropped = 0
@@ -133,7 +139,7 @@ class ReferenceTally:
         self._messages += 1
         self._release(event)
         self._underway[self._carried(event, event.agent)] += (
-            self._links.of(event.agent).size if event.peer == NEIGHBOURS else 1
+            self._neighbours(event) if event.peer == NEIGHBOURS else 1
         )
         if event.release >= 0:
             self._named.add((event.agent, event.release))
@@ -145,6 +151,12 @@ class ReferenceTally:
             self._exchanges[owner], self._begun[owner] = {event.seq}, event.time
             self._ended[owner] = math.inf
         self._follow(event)
+
+    def _neighbours(self, event: EventRecord) -> int:
+        """To how many a message to all goes."""
+        if self._links.changes is None:
+            return self._links.of(event.agent).size
+        return self._active.advance(event.time).degree(event.agent)
 
     def _retry(self, event: EventRecord) -> None:
         self._retries += 1
@@ -205,7 +217,12 @@ class ReferenceTally:
 
     def _wasted(self) -> int:
         """Releases that have reached nobody, are not on their way, and will not be sent any more."""
-        old = {one for (agent, version), one in self._made_by.items() if self._versions[agent] > version}
+        # A message that names the next release carries the model with this one.
+        old = {
+            (agent, release)
+            for (agent, version), (_, release) in self._made_by.items()
+            if self._versions[agent] > version and (agent, release + 1) not in self._named
+        }
         left = (self._named | old) & self._made - self._reached
         return sum(not self._underway[one] for one in left)
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from p2psim.core import events as ev
 from p2psim.core.compiled import njit
+from p2psim.network.changes import ActiveLinks
 from p2psim.network.graph import Graph
 from p2psim.network.section import Network
 
@@ -144,10 +145,13 @@ def _leave_line(waiting_seq, waiting_time, line, wake, time):  # type: ignore[no
 
 @njit()
 def tally(  # type: ignore[no-untyped-def]
-    events, star, totals, sums, versions, updates, answered, made, awaiting, within, failed, heard, begun, indptr,
-    indices, until, is_served, waiting_seq, waiting_time, line,
+    events, receivers, star, totals, sums, versions, updates, answered, made, awaiting, within, failed, heard, begun,
+    indptr, indices, until, is_served, waiting_seq, waiting_time, line,
 ):  # fmt: skip
-    """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``."""
+    """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``.
+
+    ``receivers`` says of each event to how many it sends, where links come and go; otherwise it is empty.
+    """
     for e in range(events.size):
         event = events[e]
         kind, agent, peer, outcome = event.kind, event.agent, event.peer, event.outcome
@@ -171,7 +175,11 @@ def tally(  # type: ignore[no-untyped-def]
             totals[MESSAGES] += 1
             release = _carried(event, agent, star, made, within)
             if release >= 0 and awaiting[agent, release] >= 0:
-                awaiting[agent, release] += 1 if peer >= ev.LEARNER else indptr[agent + 1] - indptr[agent]
+                if peer >= ev.LEARNER:
+                    awaiting[agent, release] += 1
+                else:
+                    every = indptr[agent + 1] - indptr[agent]
+                    awaiting[agent, release] += receivers[e] if receivers.size else every
             if agent == ev.LEARNER and event.cause >= 0:
                 totals[SERVED] += 1
                 until[peer], is_served[peer] = event.time, True
@@ -250,11 +258,14 @@ class Tally:
     ----------
     links : Graph
         Who is linked with whom.
+    end : float, optional
+        End of the run, for links that come and go (`p2psim.network.changes.ActiveLinks`).
     """
 
-    def __init__(self, links: Graph):
+    def __init__(self, links: Graph, end: float | None = None):
         n = links.agents
         self.links = links
+        self._active = None if links.changes is None else ActiveLinks(links, end)
         self.totals = np.zeros(len(TOTALS), np.int64)
         self.sums = np.zeros(len(SUMS))
         self.time = 0.0
@@ -291,8 +302,9 @@ class Tally:
         if not events.size:
             return
         self._make_room(events)
+        receivers = np.zeros(0, np.int64) if self._active is None else self._active.receivers(events)
         tally(
-            events, self.links.star, self.totals, self.sums, self._versions, self.updates,
+            events, receivers, self.links.star, self.totals, self.sums, self._versions, self.updates,
             self._answered, self._made, self._awaiting, self._within, self.failed, self.heard, self._begun,
             self.links.indptr, self.links.indices,
             self._until, self._is_served, *self._waiting, self._line,
@@ -328,17 +340,19 @@ class LostReleases:
     network : Network
     limits : ndarray of int, shape (n,), optional
         Most releases of each agent; no limit when left out.
+    end : float, optional
+        End of the run.
     """
 
-    def __init__(self, network: Network, limits: np.ndarray | None = None):
+    def __init__(self, network: Network, limits: np.ndarray | None = None, end: float | None = None):
         links, exchange = network.links, network.exchange
         self._receivers = np.diff(links.indptr) if exchange.sends_to_all else np.ones(links.agents, int)
         self._failed = np.zeros((links.agents, 1), np.int64)
         self._tally = None
         releases = limits is None or bool(limits.any())
-        if releases and not exchange.names_releases(network.updates):
-            # Messages name no release: it is in the version of the model.
-            self._tally = Tally(links)
+        if releases and (links.changes is not None or not exchange.names_releases(network.updates)):
+            # Messages name no release: it is in the version of the model. Or not all go to as many.
+            self._tally = Tally(links, end)
 
     def read(self, events: np.ndarray) -> None:
         """Read the next piece of the stream."""

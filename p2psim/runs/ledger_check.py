@@ -66,7 +66,7 @@ def faults(
     """
     plan, streams = cell.setup.plan, streams_of(scenario, replica)
     releases, _ = ReleaseCounter.empty(plan.budget.size, cell.setup.queries).read(events)
-    lost = LostReleases(cell.setup.network)
+    lost = LostReleases(cell.setup.network, end=cell.setup.time)
     lost.read(events)
     totals = plan.totals([releases])
     order = by_agent(releases)

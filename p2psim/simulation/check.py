@@ -183,7 +183,7 @@ def verify_replica(
     # What is counted does not depend on models, so that nothing amplifies its rounding.
     marks = marks_of_run(scenario.record.every, events, _end_of(setup, series))
     exact = [
-        *compare_network(setup.network, events, marks, counted),
+        *compare_network(setup.network, events, marks, counted, setup.time),
         *compare_spending(setup.plan, setup.queries, events, marks, spent),
     ]
     recorded = RecordedReplica(streams, events, noise, marks, learned, models)

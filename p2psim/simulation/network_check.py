@@ -17,7 +17,11 @@ from p2psim.simulation.recorder import Marks, paces
 
 
 def compare_network(
-    network: Network, events: np.ndarray, marks: Marks, series: Sequence[Series]
+    network: Network,
+    events: np.ndarray,
+    marks: Marks,
+    series: Sequence[Series],
+    end: float | None = None,
 ) -> Iterator[Compared]:
     """Set recorded metrics of the network beside those of a plain reading.
 
@@ -32,13 +36,15 @@ def compare_network(
         Where in them the series were recorded.
     series : sequence of Series
         Of the network.
+    end : float, optional
+        End of the run.
     """
     if not series:
         return
     metrics, pace = [NETWORK_METRICS[one.metric] for one in series], paces(network)
     known = [metric.name for metric in metrics if place_of(metric) is None]
     others = [metric for metric in metrics if place_of(metric) is not None]
-    reading, tally = ReferenceTally(network.links, *pace), Tally(network.links)
+    reading, tally = ReferenceTally(network.links, *pace, end=end), Tally(network.links, end)
     happened, rows, start = in_words(events), [], 0
     for stop, time in zip(marks.places.tolist(), marks.times.tolist(), strict=True):
         reading.read(happened[start:stop])

@@ -138,6 +138,8 @@ class NetworkWatch:
     ----------
     record : RecordSection
     network : Network
+    end : float, optional
+        End of the run.
 
     Raises
     ------
@@ -145,7 +147,7 @@ class NetworkWatch:
         If a metric is not found for so many agents.
     """
 
-    def __init__(self, record: RecordSection, network: Network):
+    def __init__(self, record: RecordSection, network: Network, end: float | None = None):
         self._metrics = [NETWORK_METRICS[name] for name in record.metrics if name in NETWORK_METRICS]
         if not self._metrics:
             return
@@ -154,7 +156,7 @@ class NetworkWatch:
             if metric.most_agents is not None and links.agents > metric.most_agents:
                 message = f"is found for up to {metric.most_agents} agents, there are {links.agents}"
                 raise MeaningError(f"record.metrics.{record.metrics.index(metric.name)}", message)
-        self._tally = Tally(links)
+        self._tally = Tally(links, end)
         self._paces = paces(network)
         self._rows: list[tuple[int, float, list[float]]] = []
 

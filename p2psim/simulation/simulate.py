@@ -66,11 +66,11 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     totals = setup.plan.totals(chunk.releases for chunk in cache.read(setup, streams, engine, check_events))
     replay = cell.replay(streams)
     recorder = Recorder(record.every)
-    watch, spending = NetworkWatch(record, setup.network), Spending(record, setup.plan, totals)
+    watch, spending = NetworkWatch(record, setup.network, setup.time), Spending(record, setup.plan, totals)
     events: list[np.ndarray] = []
     noises = [np.empty((0, setup.dimension))]
     released: list[Releases] = []
-    losses = LostReleases(setup.network, setup.limits)
+    losses = LostReleases(setup.network, setup.limits, setup.time)
     counter, last = ReleaseCounter.empty(setup.network.links.agents), 0.0
     for chunk in cache.read(setup, streams, engine, check_events):
         noise = setup.plan.noise(chunk.unit, chunk.releases, totals)

@@ -12,9 +12,12 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Bernoulli, Renewal
+from p2psim.network.changes import graph_at
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
+from p2psim.network.graph import TopologyInputs
 from p2psim.network.simulation import simulate_events
 from p2psim.network.tally import LostReleases
+from p2psim.network.topologies import RandomWaypoint, draw_links
 
 LATE = {"latency": Distribution(exponential=0.4)}
 
@@ -40,7 +43,8 @@ def recount(events, links):
                 carried = made_by.get((agent, version), -1)
             if carried >= 0:
                 sends[seq] = agent, carried
-                ahead[agent, carried] += len(links.of(agent)) if event["peer"] == NEIGHBOURS else 1
+                now = graph_at(links, float(event["time"]))
+                ahead[agent, carried] += len(now.of(agent)) if event["peer"] == NEIGHBOURS else 1
         if kind in (DELIVER, DROP) and cause in sends:
             ahead[sends[cause]] -= 1
             if kind == DELIVER:
@@ -62,8 +66,9 @@ def played(network, pieces=1, **how):
     return events, losses
 
 
+MOVING = RandomWaypoint(agents=6, radius=0.5, speed=(0.1, 0.4), interval=0.7)
 GRAPHS = st.tuples(
-    st.sampled_from([ring(4), complete(5)]),
+    st.sampled_from([ring(4), complete(5), draw_links(MOVING, TopologyInputs())]),
     st.sampled_from([Broadcast(), *(Gossip(mode=mode) for mode in ("push", "pull", "push-pull", "edge"))]),
     st.sampled_from([Channel(), Channel(loss=0.4), Channel(loss=0.5, retransmit=ResendSame(limit=1)),
                      Channel(**LATE, loss=0.3), Channel(airtime=0.2, collision="aloha")]),

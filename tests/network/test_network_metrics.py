@@ -29,11 +29,12 @@ from p2psim.network.channels.draws import Airtime
 from p2psim.network.channels.retransmission import ResendFresh, ResendSame
 from p2psim.network.compute import Compute
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.graph import Graph
+from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.metrics import NETWORK_METRICS, NetworkState, gini
 from p2psim.network.metrics_reference import ReferenceTally, in_words
 from p2psim.network.simulation import simulate_events
 from p2psim.network.tally import Tally
+from p2psim.network.topologies import RandomWaypoint, draw_links
 
 AWAY = Renewal(up=4.0, down=2.0)
 NO_TIME = Airtime(0.0, 0.0)
@@ -41,6 +42,9 @@ LOSSY = Channel(latency=Distribution(exponential=0.4), loss=0.25)
 AGAIN = LOSSY.model_copy(update={"retransmit": ResendSame(limit=2, backoff=0.3, acknowledge=0.2)})
 FRESH = LOSSY.model_copy(update={"retransmit": ResendFresh(limit=2, backoff=Distribution(exponential=0.3))})
 RADIO = Channel(airtime=0.2, bandwidth=10.0, collision="aloha", while_sending="skip", loss=0.1)
+MOVING = draw_links(
+    RandomWaypoint(agents=8, radius=0.4, speed=(0.1, 0.3), interval=0.5), TopologyInputs(), replica=0
+)
 CASES: dict[str, tuple[Graph, Exchange, Any]] = {
     "request": (star(5), Request(service=Distribution(exponential=0.2)), AWAY),
     "queue": (star(5), Request(service=0.3, busy="queue"), AWAY),
@@ -58,6 +62,8 @@ CASES: dict[str, tuple[Graph, Exchange, Any]] = {
     "synchronous": (ring(7), Synchronous(interval=0.5), AWAY),
     "synchronous, late": (ring(7), Synchronous(interval=0.5, deadline=0.5), AWAY),
     "broadcast": (ring(7), Broadcast(), AWAY),
+    "moving": (MOVING, Broadcast(), AWAY),
+    "moving, synchronous": (MOVING, Synchronous(interval=0.5), AWAY),
     "pull": (complete(5), Gossip(mode="pull"), AWAY),
     "push-pull": (ring(6), Gossip(mode="push-pull"), AWAY),
     "again": (ring(6), Broadcast(), AWAY),
@@ -119,6 +125,7 @@ def test_metrics_are_what_their_words_say(case: str, seed: int) -> None:
         "round",
         "round, some",
         "synchronous",
+        "moving, synchronous",
     )
     assert (found["staleness"] > 0) == (not is_waited_for)
     assert (found["retries"] > 0) == case.startswith("again")
