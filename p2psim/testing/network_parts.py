@@ -14,6 +14,7 @@ from p2psim.network.availability import Always, Availability, Bernoulli, Renewal
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.effects import ChannelEffect, Delivery
 from p2psim.network.channels.retransmission import ResendSame
+from p2psim.network.compute import Compute
 from p2psim.network.exchanges import Broadcast, Exchange, Request
 from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.members import Members
@@ -36,11 +37,16 @@ def _links(star: bool) -> Graph:
 
 
 def _network(
-    exchange: Exchange, channel: Channel | None = None, availability: Availability | None = None
+    exchange: Exchange,
+    channel: Channel | None = None,
+    availability: Availability | None = None,
+    compute: Compute | None = None,
 ) -> Network:
     links = _links(exchange.needs_learner)
     members = Members(tuple(map(str, range(AGENTS))), ("a", "b") * (AGENTS // 2))
-    return Network(links, exchange, channel or Channel(), availability or Always(), members=members)
+    return Network(
+        links, exchange, channel or Channel(), availability or Always(), members=members, compute=compute
+    )
 
 
 def _play(network: Network, limit: int | None = None, seed: int = 0) -> np.ndarray:
@@ -77,6 +83,9 @@ def _runs(where: str, network: Network) -> Iterator[str]:
 #: Messages that collide and are sent again.
 COLLIDING = Channel(airtime=0.05, collision="aloha", retransmit=ResendSame(limit=2))
 
+#: What agents take to compute; who leaves drops it.
+SLOW = Compute(time=Distribution(exponential=0.4), absence="cancel")
+
 #: Networks that an exchange is tried in.
 CONDITIONS = {
     "an ideal network": (Channel(), None),
@@ -91,6 +100,9 @@ def check_exchange(part: Exchange) -> Iterator[str]:
     """Yield what is wrong with the events of an exchange."""
     for where, (channel, availability) in CONDITIONS.items():
         yield from _runs(where, _network(part, channel, availability))
+        if part.computes and not (part.delay_key and getattr(part, part.delay_key)):
+            slow = _network(part, channel, availability, SLOW)
+            yield from _runs(f"{where}, where agents take time to compute", slow)
     for updates in ("wake", "hear") if part.updates_on_hearing else ("wake",):
         silent = Network(_links(part.needs_learner), part, Channel(loss=1.0), updates=updates)
         try:

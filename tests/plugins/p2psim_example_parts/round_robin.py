@@ -1,7 +1,7 @@
 """An exchange: agents tell their neighbours in turn."""
 
 import itertools
-from typing import Literal
+from typing import ClassVar, Literal
 
 import p2psim
 from p2psim.network.spec import RunningNetwork
@@ -12,6 +12,8 @@ class RoundRobin(p2psim.Exchange):
     """On waking, an agent updates its model and sends it to one neighbour: to each in turn."""
 
     kind: Literal["round-robin"] = "round-robin"
+
+    computes: ClassVar[bool] = True
 
     def start(self, world: RunningNetwork) -> None:
         agents = range(world.links.agents)
