@@ -259,7 +259,9 @@ def check_end(state: VerifierState, event: Event) -> None:
             _hear_in_star(state, event)
         elif not state.conduct.in_rounds:
             heard = state.heard[event.seq] = Heard(event, message.is_answer)
-            if _is_computed_with(state, message.is_answer):
+            # Where local steps could not be sent back, none are made.
+            can_answer = not state.by_edge or state.linked_now(agent, event.peer)
+            if can_answer and _is_computed_with(state, message.is_answer):
                 state.work.hear(heard)
     elif state.links.star and agent == ev.LEARNER:
         reopened = state.fresh.lose(send.agent, event.cause)

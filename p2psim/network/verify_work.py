@@ -55,7 +55,8 @@ class WorkRules:
         )
         event.must((event.release, event.outcome) == (ev.NONE, ev.OK), "it releases nothing, and is ok")
         event.must(event.agent not in self._begun, "it computes already")
-        event.must(not self._heard.get(event.agent), "a newer model has taken the place of that one")
+        others = self._heard.pop(event.agent, {})
+        event.must(self._own_links or not others, "a newer model has taken the place of that one")
         self._begun[event.agent] = event, origin
 
     def end(self, agent: int, cause: int) -> tuple[Event, Event] | None:
