@@ -266,7 +266,8 @@ class Network:
             return Conduct("sends" if is_named else "commits", True, has_deadline, works_first=is_named)
         if not isinstance(exchange, Gossip) or exchange.mode != "push-pull" or self.answerer_releases:
             return SINGLY
-        return Conduct("wakers", works_first=exchange.works_first(self.updates, self.answerer_releases))
+        works_first = exchange.works_first(self.updates, self.answerer_releases)
+        return Conduct("wakers", works_first=works_first, blocks=exchange.blocking)
 
     @property
     def known_members(self) -> Members:

@@ -139,6 +139,10 @@ def simulate_events(
             if pattern.needs_learner
             else "this pattern needs a graph without a central learner",
         )
+    if getattr(pattern, "blocking", False) and network.answerer_releases:
+        raise MeaningError(
+            "network.exchange.blocking", "needs an algorithm in which who answers makes no release"
+        )
     if network.updates == "hear" and not pattern.updates_on_hearing:
         raise MeaningError(
             "network.exchange", "an algorithm that updates models when they are heard needs exchange: gossip"

@@ -108,6 +108,7 @@ class EventChecker:
         if time > state.time:
             state.heard.clear()
             state.work.advance()
+            state.waits.advance()
         state.seq, state.time = seq + 1, time
         state.active.advance(time)
         if kind in (ev.WAKE, ev.SEND, ev.COMMIT, ev.RETRY, ev.BEGIN):
@@ -131,7 +132,8 @@ class EventChecker:
             must(outcome != ev.ALONE or may_be_alone, "the agent has neighbours")
             must(outcome != ev.OFFLINE or ev.LEARNER in state.offline, "the learner is online")
             is_busy = outcome == ev.BUSY and not state.links.star
-            must(not is_busy or state.work.computing(agent), "it is not busy: it computes nothing")
+            may_be_busy = state.work.computing(agent) or (state.conduct.blocks and state.waits.waits(agent))
+            must(not is_busy or may_be_busy, "it is not busy: it computes nothing, and waits for nothing")
             if state.conduct.in_rounds:
                 state.rounds.wake(event)
             elif outcome in (ev.OK, ev.QUEUED):

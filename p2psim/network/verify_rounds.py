@@ -24,12 +24,15 @@ class Conduct:
         Whether a round can close before all of its messages have ended.
     works_first : bool
         Whether agents that take time to compute do so before they send, and not when they have heard.
+    blocks : bool
+        Whether who waits for an answer answers nobody.
     """
 
     releases: Literal["commits", "sends", "wakers"] = "commits"
     in_rounds: bool = False
     has_deadline: bool = False
     works_first: bool = False
+    blocks: bool = False
 
 
 #: Each for itself, and every commit makes a release.
@@ -153,6 +156,53 @@ class AgentRounds:
             event.must(is_over or not must_wait, "messages of its round are on their way")
             self._closing = sorted(self._wakes)
         event.must(event.agent == self._closing.pop(0), "another agent closes this round before it")
+
+
+class Waits:
+    """Who waits for an answer, where that blocks: who asks answers nobody, and waits for one answer at a time."""
+
+    def __init__(self) -> None:
+        # The question of each that waits; which of them were heard at this moment, and may get no answer as their links
+        # have gone; who waits for each answer; and who has ever asked, or answered.
+        self._asks: dict[int, int] = {}
+        self._heard: set[int] = set()
+        self._answers: dict[int, int] = {}
+        self._askers: set[int] = set()
+        self._answerers: set[int] = set()
+
+    def waits(self, agent: int) -> bool:
+        """Whether an agent waits."""
+        return agent in self._asks and agent not in self._heard
+
+    def send(self, event: Event, is_answer: bool) -> None:
+        """Check a question or an answer."""
+        agent, must = event.agent, event.must
+        if is_answer:
+            must(agent not in self._askers, "it answers, and is of those that ask and wait")
+            self._answerers.add(agent)
+            self._answers[event.seq] = event.peer
+            self._heard.discard(event.peer)
+        else:
+            must(not self.waits(agent), "it asks while it waits for an answer")
+            must(agent not in self._answerers, "it asks, and is of those that answer")
+            self._askers.add(agent)
+            self._asks[agent] = event.seq
+
+    def end(self, event: Event) -> None:
+        """Take note of the end of a message."""
+        if event.cause in self._answers:
+            self._asks.pop(self._answers.pop(event.cause), None)
+        elif self._asks.get(event.peer) == event.cause:
+            if event.kind == ev.DELIVER:
+                self._heard.add(event.peer)
+            else:
+                del self._asks[event.peer]
+
+    def advance(self) -> None:
+        """Take note that time goes on: who was heard and got no answer does not wait any more."""
+        for agent in self._heard:
+            del self._asks[agent]
+        self._heard.clear()
 
 
 class LearnersRound:

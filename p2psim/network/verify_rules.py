@@ -66,7 +66,10 @@ def check_send(state: VerifierState, event: Event) -> None:
         state.open[event.seq] = OpenMessage(event, receivers)
         return
     if agent != ev.LEARNER and not state.links.star:
-        state.open[event.seq] = OpenMessage(event, receivers, _check_gossip(state, event))
+        message = OpenMessage(event, receivers, _check_gossip(state, event))
+        if state.conduct.blocks:
+            state.waits.send(event, message.is_answer)
+        state.open[event.seq] = message
         return
     origin = state.causes.get(cause)
     must(
@@ -268,6 +271,7 @@ def check_end(state: VerifierState, event: Event) -> None:
         if reopened is not None:
             state.causes[reopened.seq] = reopened
     state.retries.end(event)
+    state.waits.end(event)
     message.receivers.discard(agent)
     if not message.receivers:
         del state.open[event.cause]

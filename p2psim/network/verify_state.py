@@ -9,7 +9,7 @@ from p2psim.network.changes import ActiveLinks
 from p2psim.network.graph import Graph
 from p2psim.network.verify_event import Event, Heard, OpenMessage
 from p2psim.network.verify_resending import FreshAnswers, Resending, Retries
-from p2psim.network.verify_rounds import SINGLY, AgentRounds, Conduct, LearnersRound
+from p2psim.network.verify_rounds import SINGLY, AgentRounds, Conduct, LearnersRound, Waits
 from p2psim.network.verify_work import WorkRules
 
 
@@ -43,7 +43,7 @@ class VerifierState:
         self.retries, self.fresh = Retries(resending), FreshAnswers(resending)
         self.work, self.own_links = WorkRules(computes, own_links), own_links
         self.conduct, self.learners_round = conduct, LearnersRound()
-        self.rounds = AgentRounds(conduct, computes)
+        self.rounds, self.waits = AgentRounds(conduct, computes), Waits()
 
     def is_spent(self, agent: int) -> bool:
         """Whether an agent may make no more releases."""

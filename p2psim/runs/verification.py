@@ -6,6 +6,7 @@ be unknown then, so that every agent that exchanged a message with another count
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -263,9 +264,11 @@ def _conducts(how: str, missing: bool) -> Iterator[tuple[bool, Conduct]]:
     if missing or "synchronous" not in how:
         yield from ((by_edge, SINGLY) for by_edge in ((False, True) if missing else ("edge" in how,)))
     if "push-pull" in how:
-        yield False, Conduct("wakers")
+        for works_first, blocks in itertools.product((False, True), repeat=2):
+            yield False, Conduct("wakers", works_first=works_first, blocks=blocks)
     if "synchronous" in how:
-        yield from ((False, Conduct(releases, True, True)) for releases in ("commits", "sends"))
+        yield False, Conduct("commits", True, True)
+        yield False, Conduct("sends", True, True, works_first=True)
 
 
 def miscounted(stream: np.ndarray, ledger: pd.DataFrame, tree: Mapping[str, Any], cell: CellEntry) -> str:

@@ -111,6 +111,11 @@ def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(message, f"{key}.mode")
     if exchange.in_rounds and not exchange.needs_learner and not algorithm.takes_rounds:
         yield Fault(f"{kind} is for agents that act each for itself: it takes broadcast or gossip", key)
+    if getattr(exchange, "blocking", False) and algorithm.answerer_releases:
+        message = (
+            f"is for algorithms in which who answers makes no release, such as decentralised-sgd; got {kind}"
+        )
+        yield Fault(message, f"{key}.blocking")
     hears = getattr(algorithm, "updates", "wake") == "hear"
     if hears and not (exchange.needs_learner or exchange.updates_on_hearing):
         yield Fault(f"{kind} needs gossip: it updates a model when it hears another", key)

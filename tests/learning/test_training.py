@@ -16,7 +16,8 @@ BATCHES = {"whole": None, "poisson": PoissonBatch(rate=0.4), "fixed": FixedBatch
 SLOW = {"kind": "inverse", "first": 0.2, "decay": 0.3}
 
 GRAPHS = {
-    f"{order} {exchange.kind} {getattr(exchange, 'mode', getattr(exchange, 'deadline', ''))}": (
+    f"{order} {exchange.kind} {'blocking ' * getattr(exchange, 'blocking', False)}"
+    f"{getattr(exchange, 'mode', getattr(exchange, 'deadline', ''))}": (
         DecentralisedSgd(step=SLOW, order=order, momentum=0.5, commits=1),
         exchange,
     )
@@ -28,6 +29,7 @@ GRAPHS = {
         p2psim.Broadcast(),
         p2psim.Synchronous(interval=0.5),
         p2psim.Synchronous(interval=0.5, deadline=0.7),
+        p2psim.Gossip(mode="push-pull", blocking=True),
     )
 } | {
     f"gossip learning {merge} {weights}": (

@@ -431,7 +431,11 @@ class _Drawing:
             exchange = exchange.model_copy(update={"participants": some})
         elif not self.star and self.chance(0.4):
             return self._in_rounds(drawn)
+        elif not self.star and nx.is_bipartite(self.graph) and self.chance(0.2):
+            exchange = Gossip(mode="push-pull", partner=self.one("uniform", "weight"))
         is_one_sided = isinstance(exchange, Gossip) and exchange.mode == "push-pull" and self.chance(0.5)
+        if is_one_sided and nx.is_bipartite(self.graph) and self.chance(0.6):
+            exchange = exchange.model_copy(update={"blocking": True})
         network = replace(network, exchange=exchange, answerer_releases=not is_one_sided)
         return replace(drawn, network=network)
 

@@ -1,6 +1,8 @@
 """What follows a wake in each mode of gossip, who is counted as spent, and how runs end."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +22,8 @@ from network_cases import (
     ring,
 )
 
-from p2psim.core.errors import MeaningError
-from p2psim.core.events import NOBODY, NONE, OK, SPENT
+from p2psim.core.errors import InputError, MeaningError
+from p2psim.core.events import BUSY, NOBODY, NONE, OK, SPENT
 from p2psim.core.randomness import Streams
 from p2psim.network.graph import from_edges
 from p2psim.network.simulation import simulate_events
@@ -254,3 +256,89 @@ class TestAnAnswererThatMakesNoRelease:
         both, _ = play(ring(5), Gossip(mode="push-pull"), time=10.0)
         with pytest.raises(EventsError, match="who answers makes no release"):
             verify([both], ring(5), conduct=Conduct("wakers"))
+
+
+class TestWhoWaitsAnswersNobody:
+    """Blocking exchanges, as AD-PSGD is printed: one side of a bipartite graph asks, and the other answers."""
+
+    def play(
+        self, engine: str, links: Graph, channel: Channel | None = None, time: float = 400.0, **rest: Any
+    ) -> np.ndarray:
+        world = Network(
+            links,
+            Gossip(mode="push-pull", blocking=True),
+            channel or Channel(),
+            answerer_releases=False,
+            **rest,
+        )
+        events = simulate_events(world, Streams(5), engine=engine, time=time).read()
+        verify([events], world.links, order=world.ordering, conduct=world.conduct)
+        return events
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("latency", [0.0, 0.5])
+    def test_one_side_asks_and_the_other_updates_alone(self, engine: str, latency: float) -> None:
+        events = self.play(engine, ring(6), Channel(latency=latency))
+        sends, commits = of_kind(events, SEND), of_kind(events, COMMIT)
+        first = events["kind"][sends["cause"]] == WAKE
+        assert set(sends["agent"][first].tolist()) == {0, 2, 4}
+        assert set(sends["agent"][~first].tolist()) == {1, 3, 5}
+        alone = commits["peer"] == NOBODY
+        assert set(commits["agent"][alone].tolist()) == {1, 3, 5}
+        # Each update with a release is that of an agent that woke; who answers averages without.
+        averages = ~alone & np.isin(commits["agent"], [1, 3, 5])
+        assert (commits["release"][averages] == NONE).all()
+        assert (commits["release"][~averages] >= 0).all()
+        # Who waits answers nobody, so that its model does not change until it has its answer.
+        for agent in (0, 2, 4):
+            own = commits["version"][commits["agent"] == agent]
+            sent = sends["version"][(sends["agent"] == agent)][: own.size]
+            assert sent.tolist() == (own - 1).tolist()
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_exchanges_of_an_agent_are_a_renewal_process(self, engine: str) -> None:
+        """Between the beginnings of two are a round trip of 2d, in which ticks are refused, and an exponential gap.
+
+        Four standard deviations: false alarms 6e-5 for each agent that asks.
+        """
+        time, trip = 2_000.0, 2 * 0.75
+        events = self.play(engine, ring(4), Channel(latency=0.75), time)
+        for agent in (0, 2):
+            own = events[(events["agent"] == agent) & (events["kind"] == WAKE)]
+            accepted = own[own["outcome"] == OK]
+            expected = time / (1.0 + trip)
+            # Of a renewal process, the variance is that of a gap times t by the cube of its mean.
+            assert abs(accepted.size - expected) < 4 * np.sqrt(time / (1.0 + trip) ** 3)
+            assert np.diff(accepted["time"]).min() >= trip * (1 - 1e-12)
+            assert set(own["outcome"].tolist()) == {OK, BUSY}
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_a_lost_question_or_answer_ends_the_wait(self, engine: str) -> None:
+        events = self.play(engine, ring(4), Channel(latency=0.25, loss=0.5))
+        own = events[(events["kind"] == WAKE) & np.isin(events["agent"], [0, 2])]
+        # Losses shorten waits, and nobody waits for ever.
+        assert (own["outcome"] == OK).mean() > 1 / (1 + 0.5)
+        assert own["time"][own["outcome"] == OK].max() > 390.0
+
+    @pytest.mark.parametrize("agents", [3, 5, 7])
+    def test_an_odd_ring_deadlocks_and_is_refused(self, agents: int) -> None:
+        with pytest.raises(MeaningError, match=r"cycle of odd length.* deadlock; it needs a bipartite graph"):
+            Network(ring(agents), Gossip(mode="push-pull", blocking=True))
+        Network(ring(agents + 1), Gossip(mode="push-pull", blocking=True))
+
+    def test_it_is_for_push_pull_in_which_who_answers_makes_no_release(self) -> None:
+        with pytest.raises(InputError, match="blocking: is for push-pull"):
+            Gossip(mode="pull", blocking=True)
+        world = Network(ring(4), Gossip(mode="push-pull", blocking=True))
+        with pytest.raises(MeaningError, match="who answers makes no release"):
+            simulate_events(world, time=1.0)
+
+    def test_the_verifier_knows_who_may_wait_and_answer(self) -> None:
+        plain = Network(ring(4), Gossip(mode="push-pull"), Channel(latency=0.5), answerer_releases=False)
+        free = simulate_events(plain, Streams(5), time=50.0).read()
+        blocks = replace(plain, exchange=Gossip(mode="push-pull", blocking=True))
+        with pytest.raises(EventsError, match=r"it answers, and is of those that ask|it asks"):
+            verify([free], plain.links, order=blocks.ordering, conduct=blocks.conduct)
+        waiting = self.play("array", ring(4), Channel(latency=0.5))
+        with pytest.raises(EventsError, match="it is not busy"):
+            verify([waiting], plain.links, order=plain.ordering, conduct=plain.conduct)

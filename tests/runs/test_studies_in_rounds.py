@@ -1,15 +1,17 @@
 """Studies whose agents act in rounds, or in pairs, are recomputed from what they recorded."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import p2psim
 from p2psim.core.errors import InputError
 from p2psim.runs.checking import assess_cells
-from p2psim.runs.verification import verify_result
+from p2psim.runs.verification import _by_run, _stream, broken_invariant, verify_result
 from p2psim.scenario.cells import cells
 from p2psim.simulation.workspace import Workspace
 
@@ -80,6 +82,11 @@ def test_runs_are_recomputed(exchange: Any, order: str, network: dict[str, Any],
     assert ledger[counts.index].tolist() == counts.tolist()
     if exchange is PAIRS:
         assert (commits["release"] < 0).sum() in range(25, 36)
+    # Its events are right also for who does not know the algorithm.
+    stream, tree = _stream(_by_run(result.events)[0, 0]), json.loads(json.dumps(result.scenario.resolved()))
+    assert broken_invariant(stream, 5, tree, result.described.cells[0]) == ""
+    stream["release"][np.flatnonzero(stream["release"] >= 0)[20]] += 1
+    assert broken_invariant(stream, 5, tree, result.described.cells[0])
 
 
 def test_a_changed_number_is_found(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.network.compiled_engine.calendar import (
     agents,
+    asked,
+    asks,
     indices,
     is_able,
     messages,
@@ -193,6 +195,12 @@ def _works_first(m):  # type: ignore[no-untyped-def]
     return s.pattern == PUSH_PULL and s.one_sided and not s.hears
 
 
+@njit(forceinline=True)
+def _only_answers(m, agent):  # type: ignore[no-untyped-def]
+    """Whether an agent is of the side that does not ask, where who waits answers nobody."""
+    return m.state.blocking != 0 and asks(m)[agent] == 0
+
+
 @njit()
 def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
     """An agent's clock ticked."""
@@ -201,14 +209,17 @@ def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
     if not tells and not s.goes_on and is_spent(m, agent):
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, SPENT)
         return
-    if compute is not None and s.computes and not tells and is_computing(m, agent):
+    is_busy = s.blocking != 0 and asked(m)[agent] != 0
+    if compute is not None and s.computes and not tells:
+        is_busy = is_busy or is_computing(m, agent)
+    if is_busy:
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, BUSY)
         return
-    if is_alone(m, m.changing, agent):
+    if is_alone(m, m.changing, agent) and not _only_answers(m, agent):
         write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, ALONE)
         return
     wake = write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, OK)
-    works_first = s.pattern == EDGE or _updates_on_waking(m) or _works_first(m)
+    works_first = s.pattern == EDGE or _updates_on_waking(m) or _works_first(m) or _only_answers(m, agent)
     if compute is not None and s.computes and works_first:
         begin_work(m, agent, agents(m)[agent].version, wake, NOTHING, NOBODY, NONE)
     else:
@@ -219,6 +230,9 @@ def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
 def act(m, agent, cause):  # type: ignore[no-untyped-def]
     """Do what an agent has woken for, because of its wake, or of what it has computed."""
     s, a = m.state, agents(m)[agent]
+    if _only_answers(m, agent):
+        _commit_heard(m, agent, NOBODY, cause)
+        return
     version, release = a.version, NONE
     if _updates_on_waking(m):
         release = make_release(m, agent)
@@ -238,6 +252,8 @@ def act(m, agent, cause):  # type: ignore[no-untyped-def]
         what = ANSWER
     elif s.pattern == PUSH_PULL:
         what = SWAP
+        if s.blocking:
+            asked(m)[agent] = 1
     elif s.pattern == EDGE:
         what = JOIN_BACK
     elif s.hears:
@@ -256,6 +272,10 @@ def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     link = way_back(m, m.changing, agent, sender, link)
     # Where the link has gone there is no answer.
     answers = is_there(m, m.changing, link)
+    if s.blocking and what == UPDATE:
+        asked(m)[agent] = 0
+    elif s.blocking and not answers:
+        asked(m)[sender] = 0
     if not answers and (what == ANSWER or what == JOIN_BACK):  # noqa: SIM109
         return
     if what == UPDATE:
@@ -329,12 +349,18 @@ def end_work(m, agent):  # type: ignore[no-untyped-def]
     push(m, NEXT_WORK, agent, ZERO, ZERO)
     if what == UPDATE:
         _commit_heard(m, agent, peer, begin)
-    elif (m.state.pattern == EDGE or _works_first(m)) and _has_no_link(m, m.changing, agent, what, link):
+    elif _needs_link(m, agent) and _has_no_link(m, m.changing, agent, what, link):
         write(m, DROP, agent, NOBODY, version, begin, NONE, ALONE)
     elif what == JOIN_BACK:
         _join_back(m, agent, peer, link, begin)
     else:
         act(m, agent, begin)
+
+
+@njit(forceinline=True)
+def _needs_link(m, agent):  # type: ignore[no-untyped-def]
+    """Whether what an agent has computed is sent before anything is committed."""
+    return m.state.pattern == EDGE or (_works_first(m) and not _only_answers(m, agent))
 
 
 @njit(forceinline=True)

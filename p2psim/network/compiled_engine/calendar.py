@@ -149,8 +149,10 @@ link_weights = _array("link_weights", np.float64)
 link_turns = _array("link_turns", LINK_TURN)
 #: Who computes what.
 workers = _array("workers", WORKER)
-#: 1 where an owner was drawn for this round, or an agent has sent its model in it.
+#: 1 where an owner was drawn for this round, an agent has sent its model in it, or waits for an answer.
 asked = _array("asked", np.uint8)
+#: 1 where an agent is of the side that asks.
+asks = _array("asks", np.uint8)
 #: The wake by which each agent takes part in the round that is open.
 wakes = _array("wakes", np.int64)
 _keys = _array("keys", np.uint64)

@@ -14,6 +14,7 @@ from p2psim.network.compiled_engine.calendar import (
     acknowledged,
     agents,
     appoint,
+    asked,
     free_message,
     group_agents,
     group_starts,
@@ -56,6 +57,7 @@ from p2psim.network.compiled_engine.state import (
     RETURNED,
     STALE,
     STOPS_WORK,
+    SWAP,
     TAKE_HELD,
     TURN_GROUP,
     UNACKNOWLEDGED,
@@ -154,9 +156,14 @@ def _heard(m, gossip, request, queries, synchronous, compute, place, delivery): 
 
 
 @njit(forceinline=True)
-def _lost(m, request, queries, synchronous, place):  # type: ignore[no-untyped-def]
+def _lost(m, gossip, request, queries, synchronous, place):  # type: ignore[no-untyped-def]
     """What follows from a loss."""
-    if request is not None or queries is not None:
+    if gossip is not None:
+        if m.state.blocking:
+            # An agent waits in vain for an answer.
+            e = messages(m)[place]
+            asked(m)[e.sender if e.what == SWAP else e.receiver] = 0
+    elif request is not None or queries is not None:
         lose(m, place)
     elif synchronous is not None:
         end_in_round(m, messages(m)[place].query)
@@ -168,7 +175,7 @@ def lose_message(m, place, outcome):  # type: ignore[no-untyped-def]
     e = messages(m)[place]
     write(m, DROP, e.receiver, e.sender, e.version, e.number, e.release, outcome)
     ended(m, e.release)
-    _lost(m, m.request, m.queries, m.synchronous, place)
+    _lost(m, m.gossip, m.request, m.queries, m.synchronous, place)
     free_message(m, place)
 
 

@@ -55,6 +55,7 @@ from p2psim.network.compiled_engine.state import (
 )
 from p2psim.network.compiled_engine.synchronous import fill as fill_rounds_of_agents
 from p2psim.network.exchanges import Exchange, Gossip, Poll, Request, Round, Synchronous
+from p2psim.network.exchanges.sides import asking_side
 from p2psim.network.members import Members
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ Fill = Callable[[np.ndarray], int]
 
 @njit()
 def _fill(  # type: ignore[no-untyped-def]
-    out, pattern, hears, one_sided, key, peer_key, miss_key, rates, misses, indptr, indices, running, limits, goes_on,
-    last_time, times, agents, places, begun, releases, versions, wire, counters,
+    out, pattern, hears, one_sided, asks, key, peer_key, miss_key, rates, misses, indptr, indices, running, limits,
+    goes_on, last_time, times, agents, places, begun, releases, versions, wire, counters,
 ):  # fmt: skip
     """Write events until fewer than one wake's worth of room is left, or the run is over; returns how many."""
     at = 0
@@ -92,6 +93,10 @@ def _fill(  # type: ignore[no-untyped-def]
         if not missed and not spent:
             if pattern == REQUEST:
                 at = _serve(out, at, now, i, wake, limits, releases, wire, counters)
+            elif asks is not None and not asks[i]:
+                # It only answers, and updates alone.
+                release = make_release(i, limits, goes_on, releases, counters)
+                at = commit(out, at, now, i, NOBODY, wake, release, versions, counters)
             elif pattern == BROADCAST or (pattern == PUSH and not hears):
                 release = make_release(i, limits, goes_on, releases, counters)
                 at = commit(out, at, now, i, NOBODY, wake, release, versions, counters)
@@ -249,11 +254,13 @@ class IdealRun:
         places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
         hears, goes_on = self._network.updates == "hear", self._network.goes_on
         one_sided = not self._network.answerer_releases
+        blocks = isinstance(exchange, Gossip) and exchange.blocking
+        asks = asking_side(links) if blocks else None
         peer_key, miss_key = self._streams.key("peers"), self._streams.key("availability")
 
         def fill(out: np.ndarray) -> int:
             return _fill(
-                out, self._pattern, hears, one_sided, key, peer_key, miss_key, self._rates, self._misses,
+                out, self._pattern, hears, one_sided, asks, key, peer_key, miss_key, self._rates, self._misses,
                 links.indptr, links.indices, running, self._limits, goes_on, self._time,
                 times, agents, places, begun, releases, versions, self._wire, self._counters,
             )  # fmt: skip

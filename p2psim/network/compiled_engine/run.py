@@ -25,6 +25,7 @@ from p2psim.network.compiled_engine.machine import advance
 from p2psim.network.compiled_engine.rounds import appoint_poll, appoint_round
 from p2psim.network.compiled_engine.turns import Turns
 from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round, Synchronous
+from p2psim.network.exchanges.sides import asking_side
 
 if TYPE_CHECKING:
     from p2psim.network.section import Network
@@ -236,6 +237,10 @@ class MachineRun:
             self._put("asked", np.zeros(n, np.uint8))
         else:
             s["pattern"] = st.MODES[exchange.mode] if isinstance(exchange, Gossip) else st.BROADCAST
+            if isinstance(exchange, Gossip) and exchange.blocking:
+                s["blocking"] = 1
+                self._put("asks", asking_side(self._network.links).astype(np.uint8))
+                self._put("asked", np.zeros(n, np.uint8))
         if exchange.needs_learner:
             owners = st.records(n, st.OWNER)
             owners["owed"] = owners["wanted"] = NONE

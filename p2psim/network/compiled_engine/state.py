@@ -100,7 +100,7 @@ ARRAYS = (
     "keys", "laws", "places", "cursors", "table", "clock_times", "clock_agents", "missed_keys", "miss_chances", "turns",
     "group_starts", "group_agents", "absences", "travel_times", "chances", "drawn", "link_states", "blackouts",
     "acknowledged", "owners", "radios", "receptions", "air", "senders", "workers",
-    "active", "degrees", "is_active", "link_weights", "link_turns", "asked", "wakes",
+    "active", "degrees", "is_active", "link_weights", "link_turns", "asked", "asks", "wakes",
 )  # fmt: skip
 
 #: Whole numbers of a run.
@@ -112,8 +112,8 @@ NUMBERS = (
     # tasks and their room, appointments, messages that are free
     "depth", "most_tasks", "due_count", "free", "spare",
     # what the network is
-    "pattern", "hears", "goes_on", "one_sided", "again", "fresh", "needy", "by_weight", "links", "loses", "reasons",
-    "spans",
+    "pattern", "hears", "goes_on", "one_sided", "blocking", "again", "fresh", "needy", "by_weight", "links", "loses",
+    "reasons", "spans",
     # request: how many are served and can be, whether who waits is being called, what a busy learner does
     "served", "places", "calling", "queues", "stops", "first_asked", "last_asked",
     # whether agents take time to compute, and what they compute is dropped when they leave

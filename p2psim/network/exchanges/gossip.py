@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from p2psim.core.events import ALONE, BUSY, NOBODY, NONE, OFFLINE, SPENT, SUPERSEDED
 from p2psim.network.channels.draws import UNIT
 from p2psim.network.exchanges.protocol import Exchange
+from p2psim.network.exchanges.sides import asking_side
 
 if TYPE_CHECKING:
+    from p2psim.network.graph import Graph
     from p2psim.network.spec import RunningNetwork
 
 
@@ -95,6 +97,11 @@ class Gossip(Exchange):
     computed leave its local steps undone. Where who answers in push-pull makes no release, its update takes no time,
     and the one that wakes computes before it sends if the algorithm updates on waking.
 
+    With ``blocking`` who waits for an answer answers nobody (AD-PSGD as it is printed). Agents that wait in a cycle
+    wait for ever, so that it takes a bipartite graph: agents of one side ask, and those of the other answer, and update
+    alone when they wake. The side that asks is that of the smallest agent of each component. It is for algorithms in
+    which who answers makes no release.
+
     Choices
     -------
     mode: push
@@ -116,6 +123,11 @@ class Gossip(Exchange):
     partner: Literal["uniform", "weight"] = Field(
         "uniform", description="how the neighbour is drawn: each alike, or in proportion to the link's weight"
     )
+    blocking: bool = Field(
+        False,
+        description="in push-pull, whether who waits for an answer answers nobody: then one side of a bipartite graph "
+        "asks, and the other answers",
+    )
 
     updates_on_hearing: ClassVar[bool] = True
     computes: ClassVar[bool] = True
@@ -124,6 +136,17 @@ class Gossip(Exchange):
     def by_edge(self) -> bool:
         """Whether links wake."""
         return self.mode == "edge"
+
+    @model_validator(mode="after")
+    def _waits_for_answers(self) -> Gossip:
+        if self.blocking and self.mode != "push-pull":
+            raise ValueError("blocking: is for push-pull, in which who wakes waits for an answer")
+        return self
+
+    def check(self, links: Graph) -> None:
+        """Raise a MeaningError if who waits is to answer nobody, and agents could wait in a cycle."""
+        if self.blocking:
+            asking_side(links)
 
     def works_first(self, updates: str, answerer_releases: bool) -> bool:
         """Whether in push-pull agents compute before they send: only their own updates need it, on waking."""
@@ -151,6 +174,9 @@ class _GossipRun:
         self._choices = [self._partners(agent) for agent in range(world.links.agents)]
         # Whether agents compute before they send, and not when they have heard.
         self._works_first = options.works_first(world.updates, world.answerer_releases)
+        # Who asks, and who of them waits for an answer, where that blocks.
+        self._asks = asking_side(world.links).tolist() if options.blocking else None
+        self._awaiting: set[int] = set()
         # Of each agent that computes: number of the delivery of a model that waits, and what it leads to.
         self._waiting: dict[int, tuple[int, Then]] = {}
 
@@ -175,13 +201,17 @@ class _GossipRun:
         if world.is_spent(agent) and not world.goes_on:
             world.wake(agent, SPENT)
             return None
-        if world.is_computing(agent):
+        if world.is_computing(agent) or agent in self._awaiting:
             world.wake(agent, BUSY)
             return None
-        if not world.neighbours(agent):
+        if not world.neighbours(agent) and not self._only_answers(agent):
             world.wake(agent, ALONE)
             return None
         return world.wake(agent)
+
+    def _only_answers(self, agent: int) -> bool:
+        """Whether an agent is of the side that does not ask."""
+        return self._asks is not None and not self._asks[agent]
 
     def _compute(self, agent: int, cause: int, then: Then) -> None:
         """Compute because of a wake, or of a model that was heard; a newer one takes the place of one that waits."""
@@ -259,15 +289,31 @@ class _GossipRun:
         """Send one's model to who asked or told, if it is still a neighbour."""
         world = self._world
         if not world.linked(agent, sender):
+            self._awaiting.discard(sender)
             return
-        world.send(agent, (sender,), world.versions[agent], delivery, NONE, self._update, hear)
+        world.send(
+            agent, (sender,), world.versions[agent], delivery, NONE, self._hear_answer, self._lose_answer
+        )
+
+    def _hear_answer(self, sender: int, agent: int, delivery: int, *_: int) -> None:
+        self._awaiting.discard(agent)
+        self._update(sender, agent, delivery)
+
+    def _lose_answer(self, _: int, agent: int, *__: int) -> None:
+        """Take note that an agent waits in vain."""
+        self._awaiting.discard(agent)
+
+    def _lose_question(self, agent: int, *_: int) -> None:
+        self._awaiting.discard(agent)
 
     # push-pull
 
     def swap(self, agent: int) -> None:
         """Send one's model to a neighbour, which answers with its own."""
         wake = self._wake(agent)
-        if wake is not None and self._works_first:
+        if wake is not None and self._only_answers(agent):
+            self._compute(agent, wake, lambda cause: self._update_alone(agent, cause))
+        elif wake is not None and self._works_first:
             self._compute(agent, wake, lambda cause: self._send_to_swap(agent, cause))
         elif wake is not None:
             self._send_to_swap(agent, wake)
@@ -278,8 +324,17 @@ class _GossipRun:
         is_linked = bool(world.neighbours(agent))
         if is_linked:
             partner, version = next(self._choices[agent]), world.versions[agent]
-            world.send(agent, partner, version, cause, NONE, self._swap_back, hear)
+            if self._asks is not None:
+                self._awaiting.add(agent)
+            world.send(agent, partner, version, cause, NONE, self._swap_back, self._lose_question)
         return is_linked
+
+    def _update_alone(self, agent: int, cause: int) -> bool:
+        """Update without a neighbour."""
+        world = self._world
+        world.commit(agent, NOBODY, cause, world.release(agent))
+        world.settle()
+        return True
 
     def _swap_back(self, sender: int, agent: int, delivery: int, *_: int) -> None:
         world = self._world
