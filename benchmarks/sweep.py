@@ -41,16 +41,18 @@ def command(scenario: str, jobs: int, *sets: str) -> dict[str, float]:
             arguments += ["--set", one]
         progress(f"p2psim {' '.join(arguments[:2] + arguments[4:])}"[:100])
         began = time.perf_counter()
-        with subprocess.Popen(
-            [sys.executable, "-m", "p2psim", *arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as process:
+        said = Path(folder) / "said"
+        with (
+            said.open("wb") as file,
+            subprocess.Popen(
+                [sys.executable, "-m", "p2psim", *arguments], stdout=subprocess.DEVNULL, stderr=file
+            ) as process,
+        ):
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = status
         wall = time.perf_counter() - began
         if status:
-            raise SystemExit(f"p2psim {' '.join(arguments)[:200]} failed")
+            raise SystemExit(f"p2psim {' '.join(arguments)[:200]} failed ({status}):\n{said.read_text()}")
         manifest = json.loads((out / "manifest.json").read_text())
     simulating = sum(cell["seconds"] for cell in manifest["cells"])
     return {

@@ -13,6 +13,7 @@ import os
 import shutil
 import threading
 import time
+import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
@@ -74,7 +75,7 @@ def njit(
 
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
         with _cached_here():
-            return numba.njit(cache=True, inline=inline, forceinline=forceinline)(function)
+            return _named_apart(numba.njit(cache=True, inline=inline, forceinline=forceinline)(function))
 
     return compile_later
 
@@ -104,7 +105,7 @@ def first_class(function: Callable[..., Any], signature: str = SCALAR) -> Any:
     compiled = partial(numba.cfunc, signature)
     with _cached_here():
         try:
-            return compiled(cache=True)(function)
+            return _named_apart(compiled(cache=True)(function))
         except RuntimeError:  # it is of no file
             return compiled()(function)
 
@@ -149,6 +150,17 @@ def _cached_here() -> Iterator[None]:
         yield
     finally:
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
+
+
+def _named_apart(function: Any) -> Any:
+    """Have what this process compiles of a function kept in files that no other process writes.
+
+    Numba takes the first number that is free in the index. Two processes that compile a function for different types
+    at one time take the same, and a later process would be given machine code for other types.
+    """
+    kept = function._cache._cache_file
+    kept._data_name_pattern = kept._data_name_pattern.replace("{number", f"{uuid.uuid4().hex[:12]}.{{number")
+    return function
 
 
 @lru_cache(maxsize=1)
