@@ -31,6 +31,7 @@ import large_graphs
 import networks
 import reading
 import scaling
+import studies
 import sweep
 from measuring import HERE, Row, child, progress, rounds, spread, table
 
@@ -40,6 +41,7 @@ Found = dict[str, list[float]]
 #: What measures each part but the first.
 MODULES: Mapping[str, Any] = {
     "networks": networks,
+    "studies": studies,
     "sweeps": sweep,
     "scaling": scaling,
     "large": large_graphs,

@@ -16,27 +16,41 @@ def ring(path, agents, weight):
     path.write_text("".join(f"{i} {(i + 1) % agents} {weight}\n" for i in range(agents)))
 
 
-@pytest.mark.parametrize("part", ["topology", "start"])
-def test_a_file_that_changed_makes_another_run(part, tmp_path):
+def spans(path, agents, value):
+    path.write_text("agent,begin,end\n" + "".join(f"{i},{value},{value + 1}\n" for i in range(agents)))
+
+
+def models(path, agents, value):
+    np.savetxt(path, np.full((agents, 3), value), delimiter=",")
+
+
+def speeds(path, agents, value):
+    path.write_text("agent,rate\n" + "".join(f"{i},{value}\n" for i in range(agents)))
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "write"),
+    [
+        ("network.topology", {"kind": "file"}, ring),
+        ("network.availability", {"kind": "scripted"}, spans),
+        ("network.clock.rate", {}, speeds),
+        ("learning.algorithm.start", {"kind": "given"}, models),
+    ],
+)
+def test_a_file_that_changed_makes_another_run(key, kind, write, tmp_path):
     path, agents = tmp_path / "file.txt", 6
 
-    def write(value):
-        if part == "topology":
-            ring(path, agents, value)
-        else:
-            np.savetxt(path, np.full((agents, 3), value), delimiter=",")
-
-    key = "network.topology" if part == "topology" else "learning.algorithm.start"
-    kind = "file" if part == "topology" else "given"
-
     def read():
-        return graph_scenario({key: {"kind": kind, "path": str(path)}})
+        ring_of_as_many = {} if key == "network.topology" else {"network.topology": {"kind": "ring"}}
+        return graph_scenario(
+            {**ring_of_as_many, "data.source.agents": agents, key: {**kind, "path": str(path)}}
+        )
 
-    write(1.0)
+    write(path, agents, 1.0)
     before = read()
     again = read()
     assert (content(before), identity(before)) == (content(again), identity(again))
-    write(2.0)
+    write(path, agents, 2.0)
     after = read()
     assert content(after) != content(before)
     assert identity(after) != identity(before)

@@ -9,14 +9,14 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 
 from p2psim.core.agent_names import AgentNames
 from p2psim.core.errors import MeaningError
-from p2psim.core.files import DataPath, checked
+from p2psim.core.files import DataPath, Seal, checked, sealed
 from p2psim.core.options import OneOf, Options, Positive, SharePerAgent, Whole
 from p2psim.core.randomness import Streams
 from p2psim.core.text_tables import as_wide, header_of, lines_of, moment
@@ -96,8 +96,14 @@ class Scripted(Availability, OneOf):
     path: DataPath | None = Field(
         None, description="a CSV file with columns agent, begin, end (.inf or empty: for ever)"
     )
+    sha256: Seal = ""
     intervals: list[ScriptedInterval] | None = Field(None, description="the spans, instead of path")
     spans_are: Literal["present", "absent"] = Field("present", description="what an agent is in its spans")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _seal(cls, value: Any, info: ValidationInfo) -> Any:
+        return sealed(value, info)
 
     def check_names(self, members: Members) -> None:
         """Read the table."""

@@ -1,0 +1,232 @@
+"""Measure what networks cost in whole studies: an event beside the same study on an ideal network, files, memory.
+
+    python benchmarks/studies.py [--smoke] [--rounds 3]
+
+An event costs what a simulation takes over the number of its records, learning and the metrics of its end included;
+runs are longer than in the scenarios, so that set-up is small. Each measurement is a process of its own, in which a
+first simulation has loaded the kernels.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+from measuring import HERE, Row, child, progress, rounds, spread, table
+
+#: Measurements of each name, one a round.
+Found = dict[str, list[float]]
+
+_SCENARIOS = HERE.parent / "scenarios"
+_IDEAL = ("network.channel={}", "network.availability=always")
+#: The scenario, what is fixed of its sweep, and what makes its network ideal.
+STUDIES = {
+    "dropout_topology": (
+        (
+            "network.topology={kind: random-regular, agents: 60, degree: 6}",
+            "network.availability={kind: renewal, up: 10.0, down: 10.0}",
+            "learning.algorithm.updates_per_agent=1000",
+            "record.every={time: 1000}",
+        ),
+        _IDEAL,
+    ),
+    "churn": (
+        (
+            "network.availability={kind: renewal, up: 10.0, down: 10.0, rejoin: stale}",
+            "privacy.epsilon=10",
+            "learning.algorithm.time=1000",
+            "record.every={time: 1000}",
+        ),
+        _IDEAL,
+    ),
+    "collisions": (
+        (
+            "network.channel={airtime: 0.02, collision: aloha, shared: true}",
+            "learning.algorithm.horizon=20000",
+            "privacy.allocation.releases=20000",
+            "record.every={time: 20000}",
+        ),
+        ("network.channel={}",),
+    ),
+    "push_sum": (
+        (
+            "learning.algorithm={kind: averaging, updates_per_agent: 400, start: local}",
+            "network.exchange={kind: gossip, mode: push-pull}",
+            "network.channel={latency: {exponential: 0.1}, loss: 0.1}",
+            "record.every={time: 40}",
+            "record.models=false",
+        ),
+        ("network.channel={}",),
+    ),
+}
+#: Averaging on a large graph by the whole command; and, with few agents, with all events written.
+_LARGE = (
+    "sweep={{}}",
+    "network.topology={{kind: random-regular, agents: {0}, degree: 10}}",
+    "network.channel={{latency: {{uniform: [0.0, 1.0]}}, loss: 0.1}}",
+    "network.exchange={{kind: gossip, mode: push-pull}}",
+    "data.source.agents={0}",
+    "data.source.points=2",
+    "data.source.dimension=1",
+    "learning.algorithm={{kind: averaging, updates_per_agent: {1}, start: local}}",
+    "record={{metrics: [consensus_distance], every: {{time: {1}}}, events: {2}}}",
+    "replicas=1",
+)
+
+
+def large(agents: int, periods: int, events: bool) -> list[str]:
+    """What is set to average on a large graph."""
+    return [one.format(agents, periods, str(events).lower()) for one in _LARGE]
+
+
+def study(name: str, ideal: bool) -> dict[str, float]:
+    """CPU seconds of a simulation and microseconds of one of its records, in this process."""
+    from p2psim.scenario.cells import cells
+    from p2psim.scenario.model import Scenario
+    from p2psim.simulation.simulate import simulate
+    from p2psim.simulation.workspace import Workspace
+
+    fixed, plain = STUDIES[name]
+    scenario = Scenario.load(_SCENARIOS / f"{name}.yaml", ["sweep={}", *fixed, *(plain if ideal else ())])
+    (cell,) = cells(scenario)
+    told = cell.scenario.record.model_copy(update={"events": True})
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder))
+        counted = simulate(cell.scenario.model_copy(update={"record": told}), 0, workspace).events
+        assert counted is not None
+        simulate(cell.scenario, 1, workspace)
+        times, records = [], counted.size
+        for replica in range(2, 7):
+            began = time.process_time()
+            simulate(cell.scenario, replica, workspace)
+            times.append(time.process_time() - began)
+    return {"s": median(times), "us": 1e6 * median(times) / records}
+
+
+def files(agents: int, periods: int) -> dict[str, float]:
+    """CPU seconds of a run without events, with all of them in a table, and of pyarrow to write that table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    import p2psim
+
+    took = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for key, events in (("first", False), ("without", False), ("with", True)):
+            scenario = p2psim.Scenario.load(_SCENARIOS / "push_sum.yaml", large(agents, periods, events))
+            began = time.process_time()
+            p2psim.run(scenario, Path(folder) / key, progress=False)
+            took[key] = time.process_time() - began
+        read = pq.read_table(Path(folder) / "with" / "events.parquet")
+        floats = [field.name for field in read.schema if pa.types.is_floating(field.type)]
+        coded = [field.name for field in read.schema if field.name not in floats]
+        began = time.process_time()
+        pq.write_table(
+            read,
+            Path(folder) / "plain.parquet",
+            compression="zstd",
+            use_dictionary=coded,
+            use_byte_stream_split=floats,
+            write_page_checksum=True,
+        )
+        took["pyarrow"] = time.process_time() - began
+    return took
+
+
+def peak(*arguments: str) -> float:
+    """Peak of memory of a process in MB."""
+    progress(" ".join(arguments)[:100])
+    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = status
+    if status:
+        raise SystemExit(f"{' '.join(arguments)} failed")
+    return used.ru_maxrss / 1024
+
+
+def memory(agents: int, periods: int) -> float:
+    """MB of a whole command above that of its libraries."""
+    sets = [part for one in large(agents, periods, False) for part in ("--set", one)]
+    libraries = (
+        "import numpy, numba, pandas, pyarrow.parquet, scipy.linalg, networkx, p2psim.simulation.simulate"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        out = str(Path(folder) / "run")
+        command = (
+            "-m",
+            "p2psim",
+            "run",
+            str(_SCENARIOS / "push_sum.yaml"),
+            "--out",
+            out,
+            "--progress",
+            "none",
+        )
+        return peak(*command, "--jobs", "1", *sets) - peak("-c", libraries)
+
+
+def measured(times: int, smoke: bool) -> tuple[Found, list[Row]]:
+    """What is measured, small if it is only to be seen that it runs."""
+    found: Found = defaultdict(list)
+    agents, periods = (100, 5) if smoke else (100_000, 20)
+    for _ in rounds(times):
+        for name in list(STUDIES)[:1] if smoke else STUDIES:
+            for ideal in (False, True):
+                told = child("studies.py", "--worker", name, *(["ideal"] if ideal else []))
+                for key, value in told.items():
+                    found[f"{name} {ideal} {key}"].append(value)
+        took = child("studies.py", "--worker", "files", 100 if smoke else 1000, 5 if smoke else 300)
+        for key, seconds in took.items():
+            found[key].append(seconds)
+    found["mb"] = [memory(agents, periods)]
+    return found, rows(found)
+
+
+def rows(found: Found) -> list[Row]:
+    """The measurements, to be told."""
+    told: list[Row] = []
+    for name in STUDIES:
+        if f"{name} True s" not in found:
+            continue
+        what, most = ("averaging (push_sum)", "5") if name == "push_sum" else (name, "1.5")
+        for key, unit in (("s", "a simulation"), ("us", "a record")):
+            ratio = [
+                a / b for a, b in zip(found[f"{name} False {key}"], found[f"{name} True {key}"], strict=True)
+            ]
+            wanted = f"at most {most}" if key == "s" else ""
+            told.append((f"{what}: {unit} / the same on an ideal network", spread(ratio), wanted))
+        told.append((f"{what}: µs a record", spread(found[f"{name} False us"]), ""))
+    written = [(a - b) / c for a, b, c in zip(found["with"], found["without"], found["pyarrow"], strict=True)]
+    return [
+        *told,
+        ("all events written / pyarrow writes the same table", spread(written), "at most 1.2"),
+        (
+            "averaging, 100,000 agents × 20 periods: MB above the libraries",
+            spread(found["mb"], 0),
+            "below 300",
+        ),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="only see that it runs")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker and arguments.worker[0] == "files":
+        print(json.dumps(files(int(arguments.worker[1]), int(arguments.worker[2]))))
+    elif arguments.worker:
+        print(json.dumps(study(arguments.worker[0], "ideal" in arguments.worker)))
+    else:
+        print(table(measured(1 if arguments.smoke else arguments.rounds, arguments.smoke)[1]))
+
+
+if __name__ == "__main__":
+    main()
