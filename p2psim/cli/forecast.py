@@ -21,7 +21,8 @@ _MOMENTS = 8
     "forecast",
     "say what runs will reach without running them, and whom it pays to join",
     option(
-        "scenario SCENARIO", "a scenario file of a central learner, of coordinate descent or of averaging"
+        "scenario SCENARIO",
+        "a scenario file of a central learner, of coordinate descent, of averaging or of decentralised SGD",
     ),
     option(
         "--calibrate R",

@@ -8,7 +8,7 @@ import pytest
 from p2psim.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "forecasts_graph.md"
-SECTIONS = ["Coordinate descent", "Gossip averaging"]
+SECTIONS = ["Coordinate descent", "Gossip averaging", "Decentralised SGD"]
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -69,7 +69,7 @@ def test_a_changed_number_is_found(finished: Path, tmp_path: Path) -> None:
         (
             "forecast",
             (),
-            "forecasts on graphs are of coordinate-descent and averaging; got gossip-sgd",
+            "forecasts on graphs are of coordinate-descent, averaging, decentralised-sgd; got gossip-sgd",
         ),
         ("audit", (), "releases of gossip-sgd were not audited"),
         (

@@ -93,7 +93,7 @@ def graph_setting(scenario: Scenario, case: PreparedData, replica: int, needs: N
     MeaningError
         If there is no forecast of such a scenario.
     """
-    _check(scenario, needs)
+    refuse_network(scenario, needs)
     cell = cast("GraphCell", adapter_of(scenario).cell(scenario, case, replica))
     network = cell.setup.network
     assert network.rates is not None
@@ -112,8 +112,13 @@ def refuse_larger(most: int, what: str, number: int) -> None:
         raise MeaningError("network.topology", f"forecasts take up to {most:,} {what}, got {number:,}")
 
 
-def _check(scenario: Scenario, needs: Needs) -> None:
-    """Refuse what has no forecast: its steps would depend on the past."""
+def refuse_network(scenario: Scenario, needs: Needs) -> None:
+    """Refuse what has no forecast: its steps would depend on the past.
+
+    Raises
+    ------
+    MeaningError
+    """
     network, of = scenario.network, f"forecasts of {scenario.learning.algorithm.kind} need"
     refuse_unknown(network)
     channel, availability, on_graphs = network.channel, network.availability, "forecasts on graphs need"
@@ -204,13 +209,13 @@ def recorded_moments(
         points = np.append(at, end)
         chances = by_time(rate * points, commits)
         if commits is not None:
-            chances[-1] = _exactly(np.array([commits]), chances.shape[1])[0]
+            chances[-1] = exactly(np.array([commits]), chances.shape[1])[0]
         return RecordedMoments("time", points, chances), expected
     steps = np.arange(0, expected, every)[:: _stride(expected / every)]
-    last = _exactly(np.array([expected]), expected + 1) if commits is not None else by_time(np.array([mean]))
+    last = exactly(np.array([expected]), expected + 1) if commits is not None else by_time(np.array([mean]))
     width = last.shape[1]
     return RecordedMoments(
-        "commits", np.append(steps, mean), np.concatenate([_exactly(steps, width), last])
+        "commits", np.append(steps, mean), np.concatenate([exactly(steps, width), last])
     ), expected
 
 
@@ -228,7 +233,8 @@ def by_time(means: np.ndarray, most: int | None = None) -> np.ndarray:
     return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
 
-def _exactly(steps: np.ndarray, width: int) -> np.ndarray:
+def exactly(steps: np.ndarray, width: int) -> np.ndarray:
+    """Distributions of numbers of steps that are known, shape (moments, K + 1)."""
     return np.asarray(np.arange(width) == steps[:, None], dtype=float)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def forecast_of(scenario: Scenario, case: PreparedData, replica: int = 0) -> Any:
-    """Forecast a scenario: `LearnerForecast`, or `DescentForecast` or `AveragingForecast` on a graph.
+    """Forecast a scenario: `LearnerForecast`, or a `GraphForecast` on a graph.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def forecast_of(scenario: Scenario, case: PreparedData, replica: int = 0) -> Any
         known = [
             kind for kind, part in parts("algorithm").items() if part.forecast and not part.star_exchanges
         ]
-        message = f"forecasts on graphs are of {' and '.join(known)}; got {algorithm.kind}"
+        message = f"forecasts on graphs are of {', '.join(known)}; got {algorithm.kind}"
         raise MeaningError("learning.algorithm", message)
     module = import_module(f"p2psim.analysis.forecasts.{algorithm.forecast}")
     return module.forecast(module.setting(scenario, case, replica))

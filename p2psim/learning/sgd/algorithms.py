@@ -118,6 +118,7 @@ class DecentralisedSgd(GraphTraining):
     mixing: MixingRule = Field("metropolis", description="weights W_ij; two agents that meet take ½ each")
 
     takes_rounds: ClassVar[bool] = True
+    forecast: ClassVar[str] = "graph_training"
     answerer_releases: ClassVar[bool] = False
 
     def updates_under(self, exchange: Exchange) -> Literal["wake", "hear"]:

@@ -74,8 +74,8 @@ class QuadraticAgents:
         c: gradients have c·θ added.
     spreads : sequence of Spread
         One for each agent.
-    noise : ndarray, shape (n,)
-        v_i, the variance of noise in each coordinate of a mean gradient.
+    noise : ndarray, shape (n,) or (rounds, n)
+        v_i, the variance of noise in each coordinate of a mean gradient, of all rounds or of each.
     """
 
     X: np.ndarray
@@ -113,24 +113,26 @@ class QuadraticAgents:
 
     @cached_property
     def hessian(self) -> np.ndarray:
-        """Hessian of all agents' losses together: blocks 2·A_i + c·I, shape (n·p, n·p)."""
-        n, p = self.agents, self.dimension
-        full = np.zeros((n, p, n, p))
-        full[np.arange(n), :, np.arange(n)] = 2 * self.gram + self.ridge * np.eye(p)
-        return full.reshape(n * p, n * p)
+        """2·A_i + c·I, shape (n, p, p)."""
+        return np.asarray(2 * self.gram + self.ridge * np.eye(self.dimension))
 
-    def covariance(self, mean: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Covariance of the gradients' noise at models of these moments, shape (n·p, n·p)."""
+    def residuals(self, agent: int, mean: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """First two moments of xᵀθ − y over models of one agent, for each of its records, shape (m,) each."""
+        X, y = self.X[self.rows(agent)], self.y[self.rows(agent)]
+        scores = X @ mean
+        return scores - y, ((X @ second) * X).sum(axis=1) - 2 * y * scores + y * y
+
+    def covariance(self, mean: np.ndarray, second: np.ndarray, number: int = 0) -> np.ndarray:
+        """Covariance of the gradients' noise in a round at models of these moments, shape (n·p, n·p)."""
         n, p = self.agents, self.dimension
         means, blocks = mean.reshape(n, p), second.reshape(n, p, n, p)
         full = np.zeros((n, p, n, p))
         for i, spread in enumerate(self.spreads):
             m, R, own = means[i], blocks[i, :, i], self.rows(i)
-            noise = self.noise[i] * np.eye(p)
+            noise = (self.noise[number, i] if self.noise.ndim == 2 else self.noise[i]) * np.eye(p)
             if spread.raw:
-                X, y = self.X[own], self.y[own]
-                squares = ((X @ R) * X).sum(axis=1) - 2 * y * (X @ m) + y * y
-                noise += spread.raw * 4 / len(y) * (X.T * squares) @ X
+                X, (_, squares) = self.X[own], self.residuals(i, m, R)
+                noise += spread.raw * 4 / len(X) * (X.T * squares) @ X
             if spread.centred:
                 A, b = self.gram[i], self.moment[i]
                 cross = np.outer(A @ m, b)
@@ -159,9 +161,13 @@ class ModelMoments(NamedTuple):
         second = self.second.reshape(agents, p, agents, p).mean(axis=(0, 2))
         return self.mean.reshape(agents, p).mean(axis=0), np.asarray(second)
 
+    def mixed(self, mixing: np.ndarray) -> ModelMoments:
+        """The moments after mixing by W, shape (n, n)."""
+        return ModelMoments(_mixed(mixing, self.mean), _mixed(mixing, _mixed(mixing, self.second).T))
+
     def consensus_distance(self, agents: int) -> float:
         """Expected mean of ‖θ_i − θ̄‖² over the agents."""
-        return float(np.trace(self.second) / agents - np.trace(self.of_mean(agents)[1]))
+        return max(0.0, float(np.trace(self.second) / agents - np.trace(self.of_mean(agents)[1])))
 
 
 def model_moments(
@@ -185,24 +191,30 @@ def model_moments(
     InputError
         If the matrices are not for so many agents.
     """
-    rounds, p = as_rounds(mixing), agents.dimension
-    if len(rounds[0]) != agents.agents:
-        raise InputError(f"there are {agents.agents} agents, but mixing matrices of {len(rounds[0])}")
-    spread = [np.kron(matrix, np.eye(p)) for matrix in rounds]
-    identity, offset = np.eye(agents.agents * p), 2 * agents.moment.ravel()
+    rounds, n, p = as_rounds(mixing), agents.agents, agents.dimension
+    if len(rounds[0]) != n:
+        raise InputError(f"there are {n} agents, but mixing matrices of {len(rounds[0])}")
     first = np.asarray(start, dtype=np.float64).ravel()
     now = ModelMoments(first, np.outer(first, first))
     yield now
     for number, step in enumerate(steps):
-        W = spread[number % len(spread)]
+        W = rounds[number % len(rounds)]
         if order == "gossip-then-gradient":
-            now = ModelMoments(W @ now.mean, W @ now.second @ W.T)
-        kept = W if order == "together" else identity
-        linear, noise = kept - step * agents.hessian, step**2 * agents.covariance(*now)
-        moved, push = linear @ now.mean, step * offset
+            now = now.mixed(W)
+
+        def linear(x: np.ndarray, step: float = step, W: np.ndarray = W) -> np.ndarray:
+            sloped = (agents.hessian @ x.reshape(n, p, -1)).reshape(x.shape)
+            return np.asarray((_mixed(W, x) if order == "together" else x) - step * sloped)
+
+        moved, push = linear(now.mean), 2 * step * agents.moment.ravel()
         cross = np.outer(moved, push)
-        second = linear @ now.second @ linear.T + cross + cross.T + np.outer(push, push) + noise
-        now = ModelMoments(moved + push, second)
+        second = linear(linear(now.second).T) + cross + cross.T + np.outer(push, push)
+        now = ModelMoments(moved + push, second + step**2 * agents.covariance(*now, number))
         if order == "gradient-then-gossip":
-            now = ModelMoments(W @ now.mean, W @ now.second @ W.T)
+            now = now.mixed(W)
         yield now
+
+
+def _mixed(mixing: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(W ⊗ I) times all models, shape (n·p,) or (n·p, k)."""
+    return np.asarray((mixing @ columns.reshape(len(mixing), -1)).reshape(columns.shape))
