@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from p2psim.cli.arguments import ANY, OVERRIDES, command, load_scenario, option
+from p2psim.cli.show import notes_on, print_result
 from p2psim.core.errors import InputError
-from p2psim.core.printing import complain, print_json, print_table
+from p2psim.core.printing import complain, print_json
 
 if TYPE_CHECKING:
     from p2psim.runs.result import Result
@@ -95,21 +96,11 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
 
 def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
     """A short table of results with its flags and notes, and where they are."""
-    from p2psim.runs.ledger_check import broken_bounds
-    from p2psim.scenario.notices import comparability
-
     table = result.summary()
-    notes = [
-        *notes,
-        *broken_bounds(result.ledger),
-        *comparability(set(table["metric"]), result.swept, result.scenario_tree),
-    ]
-    rows = table.astype(object).to_dict("records")
     if as_json:
+        rows = table.astype(object).to_dict("records")
         tree = {"folder": str(result.path), "table": rows, "warnings": result.manifest["warnings"]}
-        print_json({**tree, "notes": notes})
+        print_json({**tree, "notes": [*notes, *notes_on(result, table)]})
         return
-    print_table(rows, f"{result.described.name}: last recorded values over replicas")
-    for note in notes:
-        print(f"note: {note}")
+    print_result(result, table, notes)
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")

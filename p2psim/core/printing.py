@@ -80,6 +80,14 @@ def print_table(rows: Sequence[Mapping[Any, Any]], title: str = "", most: int = 
         print(f"… and {len(rows) - most} more rows")
 
 
+def markdown(rows: Sequence[Mapping[Any, Any]]) -> str:
+    """Rows with the same keys as a table in Markdown; numbers with four digits, to the right."""
+    head = list(rows[0])
+    rule = ["---:" if all(isinstance(row[key], int | float) for row in rows) else "---" for key in head]
+    cells = [[str(key) for key in head], rule, *([show(row[key]) for key in head] for row in rows)]
+    return "\n".join(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in line)} |" for line in cells)
+
+
 def _print_ruled(
     head: Sequence[str], lines: Sequence[Sequence[str]], numeric: Sequence[bool], title: str
 ) -> bool:

@@ -1,0 +1,79 @@
+"""``p2psim show``: the table of a finished run again, for a terminal, a spreadsheet or a paper."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from p2psim.cli.arguments import command, option
+from p2psim.core.errors import InputError
+from p2psim.core.printing import markdown, print_json, print_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from p2psim.runs.result import Result
+
+
+@command(
+    "show",
+    "print the table of a run again, whole or in part, also as CSV, Markdown or LaTeX",
+    option("run RUN", "a run folder"),
+    option("--metric METRIC", "only this metric; may be repeated", repeated=True),
+    option("--model MODEL", "only this model, such as main; may be repeated", repeated=True),
+    option(
+        "--format",
+        "of the table; csv has all digits",
+        choices=("text", "csv", "markdown", "latex"),
+        default="text",
+    ),
+    json="print the table as JSON",
+    needs=("p2psim.runs.result",),
+)
+def show(args: argparse.Namespace) -> None:
+    """``p2psim show``."""
+    from p2psim.runs.result import Result
+    from p2psim.runs.summary import latex
+
+    result = Result.load(args.run)
+    table = result.summary()
+    for column, wanted in (("metric", args.metric), ("model", args.model)):
+        known = list(dict.fromkeys(table[column]))
+        for name in wanted:
+            if name not in known:
+                raise InputError(
+                    f"--{column}: no {column} {name!r} in {args.run}; there is {', '.join(known)}"
+                )
+        if wanted:
+            table = table[table[column].isin(wanted)]
+    if args.json:
+        print_json(table.astype(object).to_dict("records"))
+    elif args.format == "csv":
+        print(table.to_csv(index=False), end="")
+    elif args.format == "latex":
+        print(latex(table.drop(columns="cell")), end="")
+    elif args.format == "markdown":
+        print(markdown(table.drop(columns="cell").astype(object).to_dict("records")))
+    else:
+        print_result(result, table, most=len(table))
+
+
+def notes_on(result: "Result", table: "pd.DataFrame") -> list[str]:
+    """What must be said with numbers of a run: budgets that are broken, and metrics that cells do not share."""
+    from p2psim.runs.ledger_check import broken_bounds
+    from p2psim.scenario.notices import comparability
+
+    return [
+        *broken_bounds(result.ledger),
+        *comparability(set(table["metric"]), result.swept, result.scenario_tree),
+    ]
+
+
+def print_result(
+    result: "Result", table: "pd.DataFrame", notes: Sequence[str] = (), most: int | None = None
+) -> None:
+    """Print a table of last values with its notes, for a person."""
+    rows = table.astype(object).to_dict("records")
+    title = f"{result.described.name}: last recorded values over replicas"
+    print_table(rows, title, *(() if most is None else (most,)))
+    for note in (*notes, *notes_on(result, table)):
+        print(f"note: {note}")
