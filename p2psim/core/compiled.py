@@ -69,13 +69,12 @@ def njit(
     forceinline : bool
         Whether to paste its machine code into those that call it: with types known, code for what is None is left out.
     """
-    import numba
+    from p2psim.core.kernels import Kernel
 
     _hold_interrupts()
 
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
-        with _cached_here():
-            return _named_apart(numba.njit(cache=True, inline=inline, forceinline=forceinline)(function))
+        return Kernel(function, {"inline": inline, "forceinline": forceinline}, _keep)
 
     return compile_later
 
@@ -137,19 +136,26 @@ def _hold_interrupts() -> None:
 
 
 @contextlib.contextmanager
-def _cached_here() -> Iterator[None]:
-    """Have numba keep what is decorated in this block in `cache_directory`."""
+def _cached_here(folder: str = "") -> Iterator[None]:
+    """Have numba keep what is decorated in this block in `cache_directory`, or a folder of it."""
     import numba
 
     config: Any = numba.config
     # Numba asks for the directory at this moment and never again; other code keeps its own.
     before = config.CACHE_DIR, getattr(config, "CACHE_LOCATOR_CLASSES", "")
     # Numba would import what a file .numba_config.yaml in the current folder names here.
-    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(_make(cache_directory())), ""
+    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(_make(cache_directory()) / folder), ""
     try:
         yield
     finally:
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
+
+
+def _keep(kernel: Any, folder: str) -> None:
+    """Have numba keep the machine code of a function."""
+    with _cached_here(folder):
+        kernel.enable_caching()
+    _named_apart(kernel)
 
 
 def _named_apart(function: Any) -> Any:

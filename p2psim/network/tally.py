@@ -144,6 +144,19 @@ def _leave_line(waiting_seq, waiting_time, line, wake, time):  # type: ignore[no
 
 
 @njit()
+def _link(indptr, indices, agent, peer):  # type: ignore[no-untyped-def]
+    """Place of the link of an agent with a peer."""
+    low, high = indptr[agent], indptr[agent + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if indices[middle] < peer:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit()
 def tally(  # type: ignore[no-untyped-def]
     events, receivers, star, totals, sums, versions, updates, answered, made, awaiting, within, failed, heard, begun,
     indptr, indices, until, is_served, waiting_seq, waiting_time, line,
@@ -203,8 +216,7 @@ def tally(  # type: ignore[no-untyped-def]
                     answered[peer] = max(answered[peer], event.version)
                 heard[peer if agent == ev.LEARNER else agent] = True
             else:
-                first, last = indptr[agent], indptr[agent + 1]
-                heard[first + np.searchsorted(indices[first:last], peer)] = True
+                heard[_link(indptr, indices, agent, peer)] = True
         elif kind == ev.RETRY:
             totals[RETRIES] += 1
             _count_failure(totals, outcome)
@@ -226,7 +238,8 @@ def tally(  # type: ignore[no-untyped-def]
                 owner = agent if agent >= 0 else peer
                 _end_exchange(totals, sums, until, is_served, owner, event.time)
         elif kind == ev.BEGIN:
-            begun[agent] = event.seq, event.version
+            # A tuple for a row would be compiled with the words of numba's error.
+            begun[agent, 0], begun[agent, 1] = event.seq, event.version
         elif kind == ev.COMMIT:
             totals[COMMITS] += 1
             sums[LAG] += _lag(event, totals, begun)

@@ -1,0 +1,46 @@
+"""Functions that are compiled: the same from Python and from other kernels, and no more is compiled than is used."""
+
+import pytest
+
+from p2psim.core.compiled import njit
+
+
+@njit()
+def half(x):
+    return x / 2.0
+
+
+@njit()
+def quarter(x):
+    return half(half(x))
+
+
+def test_a_function_that_kernels_call_gets_no_way_in_for_python() -> None:
+    """Python can call it all the same; then it gets it."""
+    assert quarter(1.0) == 0.25
+    assert not half.signatures
+    (made,) = half.of_kernels.overloads.values()
+    assert not any("cpython" in f.name or "cfunc" in f.name for f in made.library.get_defined_functions())
+    assert half(1.0) == 0.5
+    assert len(half.signatures) == len(quarter.signatures) == 1
+
+
+def test_errors_of_kernels_are_those_of_python() -> None:
+    for kernel in (half, quarter):
+        with pytest.raises(TypeError, match="not enough arguments"):
+            kernel()
+
+
+@njit()
+def inverse(x):
+    return 1 / x
+
+
+@njit()
+def inverse_of_half(x):
+    return inverse(half(x))
+
+
+def test_an_error_in_a_function_that_kernels_call_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        inverse_of_half(0.0)
