@@ -31,6 +31,7 @@ _PUBLIC = {
     "learning.metrics": "StarMetric",
     "learning.losses": "Hinge Logistic Loss Squared",
     "learning.models": "Linear MLP Model Softmax",
+    "learning.models.torch_model": "TorchModel",
     "learning.section": "LearningSection Regularizer",
     "learning.sgd.algorithms": "DecentralisedSgd FedAsync FedAvg FedBuff GossipLearning",
     "learning.sgd.step_sizes": "CosineStep InverseStep",

@@ -54,6 +54,7 @@ from p2psim.learning.models import MLP as MLP
 from p2psim.learning.models import Linear as Linear
 from p2psim.learning.models import Model as Model
 from p2psim.learning.models import Softmax as Softmax
+from p2psim.learning.models.torch_model import TorchModel as TorchModel
 from p2psim.learning.section import LearningSection as LearningSection
 from p2psim.learning.section import Regularizer as Regularizer
 from p2psim.learning.sgd.algorithms import DecentralisedSgd as DecentralisedSgd

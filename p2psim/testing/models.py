@@ -26,9 +26,6 @@ def check_model(part: Model) -> Iterator[str]:
         for loss in (Squared(), Logistic()):
             yield from _tried(part.with_loss(loss), 0)
         return
-    if "precision" in type(part).model_fields:
-        # Difference quotients say nothing in single precision.
-        part = part.model_copy(update={"precision": "float64"})
     if part.labels not in ("numbers", "signs", "classes"):
         yield f"labels is {part.labels!r}; must be 'numbers', 'signs' or 'classes'"
         return

@@ -49,7 +49,7 @@ def loaded_by(code: str) -> set[str]:
 
 HEAVY = {
     "numpy", "scipy", "pandas", "numba", "pyarrow", "networkx", "seaborn", "matplotlib", "pydantic", "rich",
-    "ruamel.yaml", "simpy", "distributed",
+    "ruamel.yaml", "simpy", "distributed", "torch",
 }  # fmt: skip
 
 
@@ -66,7 +66,8 @@ def test_heavy_libraries_wait_until_they_are_needed(code: str) -> None:
 
 
 def test_checking_loads_no_plots_and_no_tables() -> None:
-    assert not {"pandas", "seaborn", "matplotlib", "pyarrow"} & loaded_by("from p2psim import Scenario")
+    unwanted = {"pandas", "seaborn", "matplotlib", "pyarrow", "torch"}
+    assert not unwanted & loaded_by("from p2psim import Scenario, TorchModel")
 
 
 def test_names_of_the_package() -> None:
