@@ -136,6 +136,8 @@ class ActiveLinks:
     ----------
     time : float
         The moment.
+    is_there : ndarray of bool, shape (links,)
+        Whether each of ``Graph.indices`` is there.
 
     Examples
     --------
@@ -149,7 +151,7 @@ class ActiveLinks:
 
     def __init__(self, graph: Graph, end: float | None = None):
         self._graph, self._end, self.time = graph, np.inf if end is None else end, 0.0
-        self._is_there = np.full(graph.indices.size, graph.changes is None)
+        self.is_there = np.full(graph.indices.size, graph.changes is None)
         self._changes = iter(graph.changes.read(graph)) if graph.changes is not None else iter(())
         self._next = next(self._changes, None)
         self.advance(0.0)
@@ -157,7 +159,7 @@ class ActiveLinks:
     def advance(self, time: float) -> ActiveLinks:
         """Go on to a moment, and make all changes until then; returns itself."""
         while self._next is not None and self.upcoming <= time:
-            self._is_there[self._next.comes], self._is_there[self._next.goes] = True, False
+            self.is_there[self._next.comes], self.is_there[self._next.goes] = True, False
             self._next = next(self._changes, None)
         self.time = max(self.time, time)
         return self
@@ -170,7 +172,7 @@ class ActiveLinks:
     def places(self, agent: int) -> np.ndarray:
         """Places of an agent's links in ``Graph.indices``, in rising order."""
         first, last = self._graph.indptr[agent], self._graph.indptr[agent + 1]
-        return first + np.flatnonzero(self._is_there[first:last])
+        return first + np.flatnonzero(self.is_there[first:last])
 
     def of(self, agent: int) -> np.ndarray:
         """Neighbours of one agent, in rising order."""
@@ -188,7 +190,7 @@ class ActiveLinks:
         """Whether two agents are linked."""
         first, last = self._graph.indptr[agent], self._graph.indptr[agent + 1]
         place = first + int(np.searchsorted(self._graph.indices[first:last], peer))
-        return bool(place < last and self._graph.indices[place] == peer and self._is_there[place])
+        return bool(place < last and self._graph.indices[place] == peer and self.is_there[place])
 
     def receivers(self, events: np.ndarray) -> np.ndarray:
         """To how many agents each of some events sends, 0 where it does not; advances to the last of them.
@@ -210,7 +212,7 @@ class ActiveLinks:
 
     def graph(self) -> Graph:
         """The graph of this moment, in which an agent may be alone."""
-        there = self._is_there
+        there = self.is_there
         indptr = np.concatenate([[0], np.cumsum(there)])[self._graph.indptr]
         return replace(
             self._graph,
@@ -225,6 +227,11 @@ class ActiveLinks:
 def graph_at(graph: Graph, time: float) -> Graph:
     """The graph of a moment; for many moments in order `ActiveLinks` is faster."""
     return ActiveLinks(graph).advance(time).graph()
+
+
+def comes_back(graph: Graph) -> bool:
+    """Whether a graph stays, or is known to be the first again after some changes."""
+    return graph.changes is None or graph.changes.period(graph.agents) is not None
 
 
 def rounds_of(graph: Graph) -> list[Graph]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from p2psim.core.errors import MeaningError
+from p2psim.network.changes import ActiveLinks
 from p2psim.network.graph import Graph, refusal
 
 #: How weights follow from the graph.
@@ -103,6 +104,44 @@ def mixing_weights(
             "mix with each other: averaging alternates for ever; take metropolis or uniform",
         )
     return links, own
+
+
+class MomentWeights:
+    """Mixing weights of a graph at a moment, which goes forward; of a graph that does not change, at all times.
+
+    Parameters
+    ----------
+    graph : Graph
+    rule : MixingRule
+    end : float, optional
+        As of `p2psim.network.changes.ActiveLinks`.
+
+    Attributes
+    ----------
+    graph : Graph
+    values : ndarray, shape (links,)
+        Weights, 0 of links that are not there; changed in place.
+    """
+
+    def __init__(self, graph: Graph, rule: MixingRule, end: float | None = None):
+        self.graph, self._rule, self._active = graph, rule, ActiveLinks(graph, end)
+        self.values = np.zeros(graph.indices.size)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        self.values[:] = 0.0
+        self.values[self._active.is_there] = mixing_weights(self._active.graph(), self._rule)[0]
+
+    @property
+    def upcoming(self) -> float:
+        """When they change next; infinite if they never do."""
+        return self._active.upcoming
+
+    def advance(self, time: float) -> None:
+        """Go on to a moment."""
+        if self._active.upcoming <= time:
+            self._active.advance(time)
+            self._weigh()
 
 
 def mixing_matrix(graph: Graph, rule: MixingRule, key: str = "network.topology") -> Any:

@@ -15,13 +15,25 @@ def changing(scenario: ScenarioFields) -> Iterator[Fault]:
         return
     if not algorithm.takes_changes:
         yield Fault(
-            f"{topology.kind} changes with time, and {algorithm.kind} needs weights of links that stay; averaging and "
-            "push-sum need none",
+            f"{topology.kind} changes with time, and {algorithm.kind} needs weights of links that stay; averaging, "
+            "push-sum, decentralised-sgd and gossip-learning do not",
             "network.topology",
         )
+    if getattr(algorithm, "mixing", None) == "degree":
+        yield Fault(
+            f"degree leaves no weight for their own models to two agents who are alone with each other, as under "
+            f"{topology.kind} at times; take metropolis, uniform or links",
+            "learning.algorithm.mixing",
+        )
+    # One model for all agents has an objective that no graph is in.
+    of_graph = {
+        name
+        for name, metric in GRAPH_METRICS.items()
+        if metric.needs_objective and algorithm.objective == "personalised"
+    }
     for key in ("metrics", "per_agent"):
         for i, name in enumerate(getattr(scenario.record, key)):
-            if name in GRAPH_FACTS or (name in GRAPH_METRICS and GRAPH_METRICS[name].needs_objective):
+            if name in GRAPH_FACTS or name in of_graph:
                 why = f"{name} is of a graph that stays, and {topology.kind} changes with time"
                 yield Fault(why, f"record.{key}.{i}")
     availability = scenario.network.availability

@@ -72,6 +72,11 @@ def workspace(tmp_path):
             "learning.algorithm.time": 0.9,
         },
         {"network.topology": {"kind": "star-of-agents", "agents": 6}, "learning.algorithm.mixing": "uniform"},
+        {
+            "network.topology": {"kind": "one-peer-exponential", "agents": 8, "interval": 1.0},
+            "network.engine": "simpy",
+            "record.every": 8,
+        },
         NOISE | {"learning.algorithm.batch": "whole"},
         NOISE | {"privacy.allocation": {"kind": "contraction", "rate": 0.97, "wakes": "known"}},
         NOISE | {"learning.algorithm.order": "gradient-then-gossip", "data.redraw": "replica"},
@@ -143,6 +148,11 @@ def test_two_agents_whose_every_batch_is_listed(order, workspace):
     ("changes", "key", "message"),
     [
         ({"network.exchange": "broadcast"}, "network.exchange", "need rounds.*got broadcast"),
+        (
+            {"network.topology": {"kind": "random-matching", "agents": 6, "interval": 1.0}},
+            "network.topology",
+            "a graph that stays, or",
+        ),
         ({"network.channel": {"latency": 0.1}}, "network.channel", "take no time"),
         ({"network.channel": {"loss": 0.1}}, "network.channel.loss", "all arrive"),
         (

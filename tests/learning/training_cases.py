@@ -63,7 +63,7 @@ class Played:
 
 def play(
     algorithm, exchange, topology, of: TrainingTask, *, commits=60, channel=None, availability=None, limits=None,
-    goes_on=False, plain=False, seed=3, pieces=1, compute=None,
+    goes_on=False, plain=False, seed=3, pieces=1, compute=None, engine="auto",
 ) -> Played:  # fmt: skip
     """Make events, replay them commit by commit or in larger pieces, and by the reference."""
     network = p2psim.Network.of_graph(topology, exchange, channel, availability, compute=compute)
@@ -71,7 +71,7 @@ def play(
     network = replace(
         network, updates=updates, goes_on=goes_on, answerer_releases=algorithm.answerer_releases
     )
-    events = simulate_events(network, seed=seed, commits=commits, limits=limits).read()
+    events = simulate_events(network, seed=seed, commits=commits, limits=limits, engine=engine).read()
     makes = (events["release"] >= 0) & np.isin(events["kind"], (SEND, COMMIT)) & (events["agent"] >= 0)
     # A release counts where it first appears.
     first: dict[tuple[int, int], int] = {}
@@ -88,9 +88,7 @@ def play(
         chosen = [noise[key] for key, place in in_order if start <= place < stop]
         return np.concatenate([empty, *chosen]) if of.private else empty
 
-    replay = TrainingReplay(
-        algorithm.planner(of, network.links, exchange), of, lambda part: receivers_of(network, part)
-    )
+    replay = TrainingReplay(algorithm.planner(of, network.links, exchange), of, receivers_of(network))
     if plain:
         replay._executor = PlainExecutor(of, replay._program.slots)
     ends = np.flatnonzero(events["kind"] == COMMIT) + 1

@@ -24,6 +24,7 @@ from p2psim.analysis.forecasts.variances import release_variances
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.times import upto
 from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole
+from p2psim.network.changes import comes_back, rounds_of
 from p2psim.network.mixing import mixing_matrix
 from p2psim.scenario.record import EveryTime
 from p2psim.simulation.algorithms import adapter_of
@@ -128,8 +129,10 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSe
             raise MeaningError(place, f"{of} {message}")
     cell: Any = adapter_of(scenario).cell(scenario, case, replica)
     problem, n = cell.problem, cell.problem.agents
-    if cell.links.changes is not None:
-        raise MeaningError("network.topology", f"{of} a graph that stays")
+    one = getattr(network.topology, "interval", None) == cast(Any, network.exchange).interval
+    if cell.links.changes is not None and not (one and comes_back(cell.links)):
+        stays = "a graph that stays, or one-peer-exponential whose interval is that of the rounds"
+        raise MeaningError("network.topology", f"{of} {stays}")
     if not problem.records.all():
         raise MeaningError("data", f"{of} a record of each agent; agent {problem.records.argmin()} has none")
     refuse_larger(MOST_NUMBERS, "agents times coordinates", n * problem.dimension)
@@ -162,7 +165,9 @@ def forecast(setting: GraphSetting) -> TrainingForecast:
         [_spread(algorithm.batch, int(m)) for m in problem.records],
         _variances(setting, most),
     )
-    W = mixing_matrix(cell.links, algorithm.mixing).toarray()
+    # A graph that changes has made its first change when the first round begins.
+    Ws = [mixing_matrix(links, algorithm.mixing).toarray() for links in rounds_of(cell.links)]
+    Ws = Ws[1:] + Ws[:1]
     etas = [
         algorithm.step if isinstance(algorithm.step, float) else algorithm.step.at(t) for t in range(most)
     ]
@@ -171,7 +176,7 @@ def forecast(setting: GraphSetting) -> TrainingForecast:
 
     def walked(agents: QuadraticAgents) -> dict[int, ModelMoments]:
         path, wanted = (
-            model_moments(agents, W, iter(etas), setting.first, algorithm.order),
+            model_moments(agents, Ws, iter(etas), setting.first, algorithm.order),
             set(rounds.tolist()),
         )
         return {k: now for k, now in enumerate(islice(path, most + 1)) if k in wanted}
@@ -192,7 +197,7 @@ def forecast(setting: GraphSetting) -> TrainingForecast:
     if np.isfinite(rule.clip):
         first = algorithm.order == "gossip-then-gradient"
         for k, now in noisy.items():
-            _refuse_clipping(agents, now.mixed(W) if first else now, rule.clip, rule.order, k)
+            _refuse_clipping(agents, now.mixed(Ws[k % len(Ws)]) if first else now, rule.clip, rule.order, k)
     reasons = {
         f"gradients {INSIDE:g} standard deviations above their mean may be clipped": bool(
             np.isfinite(rule.clip)

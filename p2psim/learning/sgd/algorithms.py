@@ -13,7 +13,7 @@ from p2psim.core.options import BY_NAME, Count, NonNegative, Options, Positive
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.sgd.step_sizes import AnyStep
 from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, LearningAlgorithm, NoDiscount
-from p2psim.network.mixing import MixingRule, mixing_weights
+from p2psim.network.mixing import MixingRule, MomentWeights
 
 if TYPE_CHECKING:
     from p2psim.learning.sgd.problem import TrainingTask
@@ -84,6 +84,7 @@ class GraphTraining(TrainingAlgorithm):
     """Base of those without a learner."""
 
     audited_as: ClassVar[str] = "training"
+    takes_changes: ClassVar[bool] = True
 
     updates_per_agent: Positive | None = Field(
         None, description="end at the time at which clocks of the mean rate ticked so often, on average"
@@ -136,8 +137,9 @@ class DecentralisedSgd(GraphTraining):
         from p2psim.learning.sgd.training import Training
 
         training = Training.of(self.step, task.private, momentum=self.momentum)
-        weights = mixing_weights(links, self.mixing)[0]
-        return DecentralisedPlanner(training, self.order, exchange, links, weights)
+        return DecentralisedPlanner(
+            training, self.order, exchange, MomentWeights(links, self.mixing, task.end)
+        )
 
     def reference(
         self, task: TrainingTask, links: Graph, exchange: Exchange, events: np.ndarray, noise: np.ndarray

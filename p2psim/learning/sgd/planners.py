@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from p2psim.core.events import WAKE
 from p2psim.learning.sgd import decentralised, gossip, learner
 from p2psim.learning.sgd.mail import Mail
-from p2psim.learning.sgd.program import Program
+from p2psim.learning.sgd.program import PLANNED, Program
 from p2psim.learning.sgd.replay import Planner
 from p2psim.learning.sgd.training import Training, room_to_train
 
 if TYPE_CHECKING:
     from p2psim.network.exchanges import Exchange
-    from p2psim.network.graph import Graph
+    from p2psim.network.mixing import MomentWeights
 
 _ORDERS = {
     "gossip-then-gradient": decentralised.GOSSIP_FIRST,
@@ -29,17 +30,17 @@ _MERGES = {
 
 
 class DecentralisedPlanner(Planner):
-    """Of decentralised SGD; ``weights`` (links,) are W_ij."""
+    """Of decentralised SGD. On a graph that changes W is that of the moment, in rounds of their beginning."""
 
-    def __init__(self, training: Training, order: str, exchange: Exchange, links: Graph, weights: np.ndarray):
-        self._training = training
+    def __init__(self, training: Training, order: str, exchange: Exchange, weights: MomentWeights):
+        self._training, self._weights, links = training, weights, weights.graph
         self._mixing = decentralised.Mixing(
             _ORDERS[order],
             not exchange.sends_to_all,
             exchange.in_rounds,
             links.indptr,
             links.indices,
-            weights,
+            weights.values,
         )
         self._agents = decentralised.Agents.first(np.zeros(links.agents, np.int64), links.indices.size)
         self._counts = np.zeros(2, np.int64)
@@ -53,11 +54,23 @@ class DecentralisedPlanner(Planner):
         self, events: np.ndarray, start: int, stop: int, receivers: np.ndarray, program: Program, mail: Mail
     ) -> tuple[int, int]:
         """See `Planner.plan`."""
-        status, at = decentralised.plan(
-            events, start, stop, receivers, program, self.room, self._training, self._mixing, self._agents,
-            self._counts, mail,
-        )  # fmt: skip
-        return int(status), int(at)
+        turns = np.zeros(0, np.int64)  # where W may become another
+        if self._weights.upcoming < np.inf and not self._mixing.in_pairs:
+            # A round mixes what is sent over the links that are there when it begins, and all wake.
+            kinds = events["kind"][start:stop]
+            turns = start + np.flatnonzero((kinds == WAKE) | (not self._mixing.in_rounds))
+        times, last = events["time"][turns], PLANNED
+        while last == PLANNED and start < stop:
+            here = int(np.searchsorted(turns, start))
+            if here < turns.size and turns[here] == start:
+                self._weights.advance(float(times[here]))
+            later = int(np.searchsorted(times, self._weights.upcoming))
+            until = int(turns[later]) if later < turns.size else stop
+            last, start = decentralised.plan(
+                events, start, until, receivers, program, self.room, self._training, self._mixing, self._agents,
+                self._counts, mail,
+            )  # fmt: skip
+        return int(last), int(start)
 
     @property
     def models(self) -> np.ndarray:

@@ -177,6 +177,8 @@ class TrainingTask:
         How batches are drawn; None where all records take part.
     start : ndarray, shape (p,)
         The first model, of all agents.
+    end : float or None
+        When the run ends, if at a time.
     """
 
     problem: SharedProblem
@@ -186,6 +188,7 @@ class TrainingTask:
     private: bool
     sampling: Sampling | None
     start: np.ndarray
+    end: float | None = None
 
     @property
     def norm(self) -> int:

@@ -178,16 +178,13 @@ def reference_decentralised(
     noise: np.ndarray,
 ) -> Iterator[np.ndarray]:
     """All models after every commit, shape (n, p)."""
-    from p2psim.network.mixing import mixing_weights
+    from p2psim.network.changes import ActiveLinks
+    from p2psim.network.mixing import mixing_matrix
 
     gradient = gradients_of(task, events, noise, 1)
     n = task.problem.agents
-    weights, _ = mixing_weights(links, algorithm.mixing)
-    W = {
-        (i, int(links.indices[e])): float(weights[e])
-        for i in range(n)
-        for e in range(links.indptr[i], links.indptr[i + 1])
-    }
+    near = ActiveLinks(links, task.end)
+    W = mixing_matrix(near.graph(), algorithm.mixing).toarray()
     models = [task.start.copy() for _ in range(n)]
     velocities = [np.zeros_like(task.start) for _ in range(n)]
     woke = [0.0] * n
@@ -217,6 +214,9 @@ def reference_decentralised(
         kind, i, seq, cause, release = (
             int(event[name]) for name in ("kind", "agent", "seq", "cause", "release")
         )
+        # A round mixes what is sent over the links that are there when it begins, and all wake.
+        if near.upcoming <= event["time"] and (kind == WAKE or not exchange.in_rounds):
+            W = mixing_matrix(near.advance(float(event["time"])).graph(), algorithm.mixing).toarray()
         if kind == WAKE:
             woke[i] = float(event["time"])
         elif kind == BEGIN:

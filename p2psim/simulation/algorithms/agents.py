@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from p2psim.network.section import Network
 from p2psim.network.spectrum import spectral_facts
 from p2psim.theory.neighbours import neighbour_facts
 from p2psim.theory.star import answer_frequencies
+
+if TYPE_CHECKING:
+    from p2psim.scenario.model import Scenario
 
 
 def names_of(prepared: Prepared) -> dict[str, np.ndarray]:
@@ -111,6 +115,14 @@ def graph_facts(links: Graph, metrics: Collection[str]) -> dict[str, float]:
     """Facts of a graph that metrics can name, by name; effective numbers of neighbours, which are slow, if named."""
     named = any(name.startswith("effective_neighbours") for name in metrics)
     return spectral_facts(links) | (neighbour_facts(links) if named else {})
+
+
+def heard_by(scenario: Scenario, links: Graph) -> float:
+    """How many agents a message is for, on average."""
+    if not scenario.network.exchange.sends_to_all:
+        return 1.0
+    ends = links.indices.size if links.changes is None else scenario.network.topology.link_ends(links.agents)
+    return float(ends / links.agents)
 
 
 #: Beyond so many agents only degrees are given: betweenness takes time in n·links.

@@ -14,6 +14,7 @@ from p2psim.core.randomness import Streams
 from p2psim.data.prepare import Prepared
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
+from p2psim.network.changes import comes_back
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.spectrum import spectral_facts
 from p2psim.network.topologies import draw_links
@@ -24,6 +25,7 @@ from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import (
     graph_centralities,
     graph_facts,
+    heard_by,
     held_out,
     kinds_of,
     names_of,
@@ -213,12 +215,6 @@ class GraphCell(PreparedCell):
         """See `PreparedCell.centralities`."""
         return graph_centralities(self.links)
 
-    @property
-    def _comes_back(self) -> bool:
-        """Whether the graph stays, or is known to come back after some changes."""
-        changes = self.links.changes
-        return changes is None or changes.period(self.links.agents) is not None
-
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """See `PreparedCell.warnings`: no fact has any."""
@@ -230,10 +226,6 @@ class GraphCell(PreparedCell):
         assert setup.network.rates is not None
         ticks = (setup.time or 0.0) * setup.network.rates.sum()
         expected = setup.commits if setup.commits is not None else ticks
-        ends = float(problem.indices.size)
-        if self.links.changes is not None:
-            ends = self.scenario.network.topology.link_ends(problem.agents)
-        hears = ends / problem.agents if self.scenario.network.exchange.sends_to_all else 1
         facts: dict[str, object] = {
             "agents": problem.agents,
             "records": int(problem.records.sum()),
@@ -242,6 +234,6 @@ class GraphCell(PreparedCell):
             "μ": problem.mu,
             "C": problem.contraction,
             "Ξ": self.bound,
-            **(spectral_facts(self.links) if self._comes_back else {}),
+            **(spectral_facts(self.links) if comes_back(self.links) else {}),
         }
-        return facts, int(expected * (3 + hears)), []
+        return facts, int(expected * (3 + heard_by(self.scenario, self.links))), []

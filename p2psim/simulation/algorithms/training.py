@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.events import LEARNER, NEIGHBOURS, SEND
+from p2psim.core.events import NEIGHBOURS, SEND
 from p2psim.core.randomness import Streams
 from p2psim.data.classes import class_numbers
 from p2psim.learning.batches import GradientRule
@@ -18,6 +18,7 @@ from p2psim.learning.graph.metrics import GRAPH_FACTS
 from p2psim.learning.sgd.optimum import minimiser
 from p2psim.learning.sgd.problem import SharedProblem, TrainingTask
 from p2psim.learning.sgd.replay import TrainingReplay
+from p2psim.network.changes import ActiveLinks, comes_back
 from p2psim.network.graph import Graph
 from p2psim.network.section import Network
 from p2psim.network.spectrum import spectral_facts
@@ -25,6 +26,7 @@ from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import (
     graph_centralities,
     graph_facts,
+    heard_by,
     held_out,
     kinds_of,
     names_of,
@@ -151,13 +153,14 @@ class TrainingCell(PreparedCell):
             problem.features, problem.classes, streams_of(self.scenario, self.replica).generator("start")
         )
         private = self.setup.plan.mechanism.is_private
-        return TrainingTask(problem, rule.clip, rule.order, rule.grid, private, self.sampling(streams), start)
+        batches, end = self.sampling(streams), self.setup.time
+        return TrainingTask(problem, rule.clip, rule.order, rule.grid, private, batches, start, end)
 
     def replay(self, streams: Streams) -> RecordedGraphReplay:
         """See `PreparedCell.replay`."""
         task, network = self._task(streams), self.setup.network
         planner = _algorithm(self.scenario).planner(task, self.links, network.exchange)
-        replay = TrainingReplay(planner, task, lambda events: receivers_of(network, events))
+        replay = TrainingReplay(planner, task, receivers_of(network, self.setup.time))
         return RecordedGraphReplay(
             replay,
             self.scenario.record,
@@ -199,40 +202,31 @@ class TrainingCell(PreparedCell):
         problem, setup = self.problem, self.setup
         _, commits, updates = _end(_algorithm(self.scenario), setup.network)
         expected = commits if commits is not None else updates * (1 if self.links.star else problem.agents)
-        hears = 1.0
-        if setup.network.exchange.sends_to_all:
-            hears = self.links.indices.size / problem.agents
         facts: dict[str, object] = {
             "owners" if self.links.star else "agents": problem.agents,
             "records": int(problem.records.sum()),
             "p": problem.dimension,
             "updates": int(expected),
             "Ξ": self.bound,
-            **({} if self.links.star else spectral_facts(self.links)),
+            **(spectral_facts(self.links) if comes_back(self.links) and not self.links.star else {}),
         }
-        return facts, int(expected * (3 + hears)), []
+        return facts, int(expected * (3 + heard_by(self.scenario, self.links))), []
 
 
-def _shares(network: Network) -> np.ndarray:
-    """Share of the updates that is each agent's; in rounds with a learner each answers all of them."""
-    assert network.rates is not None
-    if network.links.star and network.exchange.in_rounds:
-        return np.ones(network.links.agents)
-    return network.rates / network.rates.sum()
+def receivers_of(network: Network, end: float | None = None) -> Callable[[np.ndarray], np.ndarray]:
+    """Gives to how many each of some events is sent, shape (events,); of all events in order, and of sends alone.
 
-
-def receivers_of(network: Network, events: np.ndarray) -> np.ndarray:
-    """To how many each event is sent, shape (events,); 1 for what is no send."""
-    counts = np.ones(events.size, np.int64)
-    places = np.flatnonzero((events["kind"] == SEND) & (events["peer"] == NEIGHBOURS))
-    senders = events["agent"][places]
-    if network.links.star:
-        asked = getattr(network.exchange, "participants", None)
-        counts[places] = network.links.agents if asked is None else asked
-    else:
-        counts[places] = np.diff(network.links.indptr)[senders]
-    assert not (senders == LEARNER).any() or network.links.star
-    return counts
+    Parameters
+    ----------
+    network : Network
+    end : float, optional
+        When the run ends, if at a time.
+    """
+    links, asked = network.links, getattr(network.exchange, "participants", None)
+    if links.changes is not None:
+        return ActiveLinks(links, end).receivers
+    all_of = np.full(links.agents, asked or links.agents) if links.star else np.diff(links.indptr)
+    return lambda events: np.where(events["peer"] == NEIGHBOURS, all_of[events["agent"]], 1)
 
 
 def _algorithm(scenario: Scenario) -> TrainingAlgorithm:
