@@ -154,14 +154,14 @@ def _stepped(program, training, agents, i, start, at, release, row):  # type: ig
     return out
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _become(program, agents, i, slot):  # type: ignore[no-untyped-def]
     """Let a model be the agent's."""
     let_go(program, agents.models[i])
     agents.models[i] = slot
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _received(agents, i, cause):  # type: ignore[no-untyped-def]
     """Slot of the model that an event has brought to an agent; −1 for none."""
     if agents.heard[i, 0] == cause:

@@ -145,7 +145,7 @@ def _step(program, rule, slots, first):  # type: ignore[no-untyped-def]
         let_go(program, change)
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _become(program, slots, slot):  # type: ignore[no-untyped-def]
     """Let a model be the learner's."""
     let_go(program, slots[MODEL])

@@ -40,13 +40,13 @@ class Mail(NamedTuple):
         return larger
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def is_free(mail, send):  # type: ignore[no-untyped-def]
     """Whether there is a place for a message."""
     return mail.places[send & (mail.places.shape[0] - 1), _SEND] < 0
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def post(mail, send, slot, receivers, time):  # type: ignore[no-untyped-def]
     """Note a message, whose slot the caller has held for it."""
     place = send & (mail.places.shape[0] - 1)
@@ -54,7 +54,7 @@ def post(mail, send, slot, receivers, time):  # type: ignore[no-untyped-def]
     mail.times[place] = time
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def arrive(mail, send):  # type: ignore[no-untyped-def]
     """Slot of a message that ends at a receiver (−1: none), when it was sent, and whether that was the last one."""
     place = send & (mail.places.shape[0] - 1)

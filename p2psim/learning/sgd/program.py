@@ -101,7 +101,7 @@ class Program(NamedTuple):
         return program
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def has_room(program, slots, instructions, inputs):  # type: ignore[no-untyped-def]
     """Whether so many slots, instructions and inputs more can be written."""
     counts = program.counts
@@ -112,14 +112,14 @@ def has_room(program, slots, instructions, inputs):  # type: ignore[no-untyped-d
     )
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def hold(program, slot):  # type: ignore[no-untyped-def]
     """Note that somebody more holds a slot; returns it."""
     program.holders[slot] += 1
     return slot
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def let_go(program, slot):  # type: ignore[no-untyped-def]
     """Note that somebody holds a slot no more; −1 is no slot."""
     if slot >= 0:
@@ -129,7 +129,7 @@ def let_go(program, slot):  # type: ignore[no-untyped-def]
             program.counts[FREE] += 1
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def take(program):  # type: ignore[no-untyped-def]
     """A slot that nobody held; the caller holds it."""
     program.counts[FREE] -= 1
@@ -148,7 +148,7 @@ def gradient(program, at, agent, query, noise):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def term(program, slot, weight):  # type: ignore[no-untyped-def]
     """Write a term of the weighted sum that `combine` will make of all terms since the last one."""
     place = program.counts[INPUTS]

@@ -66,7 +66,7 @@ def step_size(code, first, second, third, t):  # type: ignore[no-untyped-def]
     return third + 0.5 * (first - third) * (1.0 + math.cos(math.pi * t / second))
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def row_of(training, query_row, step):  # type: ignore[no-untyped-def]
     """Row of the noise of a step, whose release's noise begins at a row; −1 for none."""
     return query_row + step if training.private else -1
