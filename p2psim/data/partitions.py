@@ -144,6 +144,7 @@ class ByColumn(Partition):
         description="name of the column; its values are the labels of the owners, as written; floating-point numbers "
         "are named by their value to six places"
     )
+    minimum: Count = Field(1, description="owners with fewer records take no part; their rows are nobody's")
 
     @property
     def divides_by(self) -> str:
@@ -153,12 +154,15 @@ class ByColumn(Partition):
     def split(
         self, labels: np.ndarray, agents: int | None, column: Column | None, random: np.random.Generator
     ) -> tuple[Owners, tuple[str, ...]]:
-        """Give each row to the owner that its column names."""
+        """Give each row to the owner that its column names, if that owner has enough of them."""
         assert column is not None
         of_row, names = owners_of(column.values, "data.partition.column", column.first)
-        check_agents(len(names), agents, "data.partition.column")
-        order = np.argsort(of_row, kind="stable")
-        return cut(order, np.bincount(of_row, minlength=len(names))), names
+        sizes = np.bincount(of_row, minlength=len(names))
+        owners = cut(np.argsort(of_row, kind="stable"), sizes)
+        if not (kept := np.flatnonzero(sizes >= self.minimum)).size:
+            raise MeaningError("data.partition.minimum", f"leaves no owner: the largest has {sizes.max()}")
+        check_agents(kept.size, agents, "data.partition.column")
+        return [owners[i] for i in kept], tuple(names[i] for i in kept)
 
 
 class _Numbered(Partition):

@@ -67,6 +67,15 @@ def relative_fitness(problem: StarProblem, recorded: Recorded) -> Iterator[Serie
     yield Series("relative_fitness", "main", None, recorded.step, recorded.time, values)
 
 
+def test_loss(problem: StarProblem, recorded: Recorded) -> Iterator[Series]:
+    """Mean loss of the records held out: of the learner's model at each record, and of θ* at the first and the last."""
+    ends = [0, -1] if recorded.step.size > 1 else [0]
+    step, time = recorded.step, recorded.time
+    yield Series("test_loss", "main", None, step, time, problem.test_loss(recorded.theta))
+    best = np.repeat(problem.test_loss(problem.optimum[None]), len(ends))
+    yield Series("test_loss", "optimum", None, step[ends], time[ends], best)
+
+
 def isolated_fitness(problem: StarProblem, recorded: Recorded) -> Iterator[Series]:
     """ψ of θ_i*, the optimum of each owner's records alone: constant, so given at the first and the last record."""
     ends = [0, -1] if recorded.step.size > 1 else [0]
@@ -88,6 +97,12 @@ register_all(
             isolated_fitness,
             "ψ of the optimum that each owner finds alone",
             label="isolated fitness ψ: an owner alone (dimensionless)",
+        ),
+        StarMetric.of(
+            "test_loss",
+            test_loss,
+            "mean loss of the records held out, of the learner's model and of θ* (optimum)",
+            label="mean loss on records held out (dimensionless)",
         ),
     ]
 )

@@ -1,7 +1,7 @@
 """Exact minimisers over the box Θ = {‖θ‖_∞ ≤ theta_max}.
 
-All minimise f(θ) = l2·‖θ‖² + (1/n) Σ ℓ(θᵀx, y), with l2 > 0, so that the minimiser is unique. A loss brings one of
-them, or its own; `minimise` checks what it finds.
+All minimise f(θ) = l2·‖θ‖² + (1/n) Σ ℓ(θᵀx, y) with a unique minimiser: l2 > 0, or what `check_unique` asks for. A
+loss brings one of them, or its own; `minimise` checks what it finds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.core.errors import SimulationError
+from p2psim.core.errors import MeaningError, SimulationError
 
 #: Accuracy that minimisers reach: of the gradient's free part (squared, logistic), of the duality gap beside f (hinge).
 TOLERANCE = 1e-10
@@ -97,9 +97,34 @@ def check_minimiser(
         )
 
 
+def check_unique(hessian: np.ndarray, l2: float, whose: str) -> None:
+    """Raise unless curvature says that f has one minimiser: where l2 = 0, that of the mean loss must be positive.
+
+    Parameters
+    ----------
+    hessian : ndarray, shape (p, p)
+        Of the mean loss at a minimiser, or any matrix with its null space, such as XᵀX/n of the squared loss.
+    l2 : float
+    whose : str
+        Whose records they are, in words.
+
+    Raises
+    ------
+    MeaningError
+        With the rank of the records.
+    """
+    p = len(hessian)
+    if l2 == 0 and (rank := np.linalg.matrix_rank(hessian, hermitian=True)) < p:
+        message = (
+            f"must be positive: {whose} have rank {rank} in {p} coordinates, so many models fit them as well"
+        )
+        raise MeaningError("learning.regularizer.l2", f"{message}; got 0")
+
+
 def excess(theta: np.ndarray, gradient: np.ndarray, l2: float, theta_max: float) -> float:
     """Bound on f(θ) − min f over the box, from ∇f(θ): f lies above ∇f(θ)ᵀd + l2·‖d‖² at each step d from there."""
-    step = np.clip(theta - gradient / (2 * l2), -theta_max, theta_max) - theta
+    there = theta - gradient / (2 * l2) if l2 else np.where(gradient > 0, -np.inf, np.inf)
+    step = np.clip(there, -theta_max, theta_max) - theta
     return float(-(gradient @ step + l2 * step @ step))
 
 
@@ -113,7 +138,7 @@ def minimise_squared(gram: np.ndarray, moment: np.ndarray, l2: float, theta_max:
     moment : ndarray, shape (p,)
         c = Xᵀy/n.
     l2 : float
-        Positive.
+        Positive, or 0 where G has full rank.
     theta_max : float
 
     Returns

@@ -26,9 +26,11 @@ def fitness(scenario: ScenarioFields) -> Iterator[Fault]:
     if isinstance(learning.regularizer.l2, str):
         message = f"{learning.regularizer.l2} is for agents on a graph; {kind} needs a positive number"
         yield Fault(message, key)
-    elif learning.regularizer.l2 == 0:
-        what = "divides by 2·l2" if kind == "async-star" else "has one optimum for a positive l2"
-        yield Fault(f"{kind} {what}, which must be a positive number, got 0", key)
+    elif learning.regularizer.l2 == 0 and kind == "async-star":
+        yield Fault("async-star divides by 2·l2, which must be a positive number, got 0", key)
+    elif learning.regularizer.l2 == 0 and not math.isfinite(learning.score_loss.curvature):
+        message = f"must be positive: the {learning.score_loss.kind} loss alone may have many optima; got 0"
+        yield Fault(message, key)
     if learning.baselines:
         yield Fault("are for agents on a graph; of a star record isolated_fitness", "learning.baselines")
 

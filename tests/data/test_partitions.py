@@ -47,6 +47,19 @@ def test_column_gives_every_row_to_the_owner_it_names(values):
         assert rows.tolist() == [i for i, value in enumerate(values) if value == label]
 
 
+def test_column_leaves_out_owners_with_too_few_records():
+    values = ["a", "b", "a", "c", "b", "b", "c"]
+    owners, labels = divide(ByColumn(column="c", minimum=3), len(values), column=values)
+    assert labels == ("b",)
+    assert [rows.tolist() for rows in owners] == [[1, 4, 5]]
+    owners, labels = divide(ByColumn(column="c", minimum=2), len(values), agents=3, column=values)
+    assert labels == ("a", "b", "c")
+    with pytest.raises(MeaningError, match=r"data\.partition\.minimum: leaves no owner: the largest has 3"):
+        divide(ByColumn(column="c", minimum=4), len(values), column=values)
+    with pytest.raises(MeaningError, match="gives 1 owners"):
+        divide(ByColumn(column="c", minimum=3), len(values), agents=3, column=values)
+
+
 def test_equal_with_a_number_of_records():
     owners, _ = divide(Equal(agents=3, records=4), 20)
     assert [rows.tolist() for rows in owners] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]

@@ -19,7 +19,10 @@ SLOW = {"kind": "round", "interval": 0.3, "response": {"exponential": 0.5}, "dea
     ("changes", "said"),
     [
         ({"network.exchange": "request"}, "network.exchange: synchronous-descent needs round, got request"),
-        ({"learning.regularizer": {"l2": 0}}, "learning.regularizer.l2: synchronous-descent has one optimum"),
+        (
+            {"learning.regularizer": {"l2": 0}, "learning.loss": "hinge"},
+            "learning.regularizer.l2: must be positive: the hinge loss alone may have many optima; got 0",
+        ),
         ({"learning.algorithm": {**DESCENT, "horizon": 1}}, "learning.algorithm.horizon"),
         ({"learning.algorithm": {**AVERAGING, "rho": 1}}, "learning.algorithm.rho: unknown key"),
         (
@@ -85,6 +88,83 @@ def test_runs_are_recomputed_plainly(algorithm, loss, exchange, tmp_path):
     table.loc[table.index[-1], "value"] += 1e-6
     table.to_parquet(result.path / "metrics.parquet", index=False)
     assert [one.verdict for one in verify_result(p2psim.Result.load(result.path))] == ["wrong"]
+
+
+def rows(X, y):
+    """Records of three owners as a source."""
+    pieces = np.array_split(np.arange(len(X)), 3)
+    return p2psim.Arrays.per_agent([X[piece] for piece in pieces], [y[piece] for piece in pieces])
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_without_a_regulariser_the_optimum_is_that_of_the_mean_loss(loss, tmp_path):
+    """W has g₁ = 0 for loans: ψ of what plain optimisation finds is 0, and runs are recomputed."""
+    random = np.random.default_rng(3)
+    X = random.standard_normal((90, 3))
+    y = X @ [1.0, -0.5, 0.2] + random.standard_normal(90)
+    y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+    changes = {
+        "learning.regularizer": {"l2": 0},
+        "learning.loss": loss,
+        "learning.algorithm": AVERAGING,
+        "data.source": rows(X, y),
+        "record.metrics": ["relative_fitness", "isolated_fitness"],
+    }
+    given = scenario({**ROUNDS, **changes})
+    result = p2psim.run(given, tmp_path / "run", progress=False)
+    assert [one.verdict for one in verify_result(result, given)] == ["right"]
+    if loss == "squared":
+        best = np.linalg.lstsq(X, y, rcond=None)[0]
+        gap = np.square(X @ np.zeros(3) - y).sum() / np.square(X @ best - y).sum() - 1
+        assert result.metrics.query("metric == 'relative_fitness'")["value"].iloc[0] == pytest.approx(gap)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "metrics", "said"),
+    [
+        (np.ones((30, 3)), np.arange(30.0), ["relative_fitness"], "the owners' records have rank 1 in 3"),
+        (np.eye(3)[np.arange(30) % 3], np.ones(30), ["relative_fitness"], "fits all records without error"),
+        (
+            np.eye(3)[np.arange(30) // 10],
+            np.arange(30.0),
+            ["isolated_fitness"],
+            "for isolated_fitness, the records of owner 0 have rank 1 in 3",
+        ),
+    ],
+)
+def test_without_a_regulariser_records_must_say_which_model_is_best(X, y, metrics, said, tmp_path):
+    changes = {"learning.regularizer": {"l2": 0}, "data.source": rows(X, y), "record.metrics": metrics}
+    with pytest.raises(InputError) as raised:
+        p2psim.run(scenario({**ROUNDS, **changes}), tmp_path / "run", progress=False)
+    assert "learning.regularizer.l2" in str(raised.value)
+    assert said in str(raised.value)
+
+
+def test_loss_on_records_held_out_is_that_of_plain_numpy(tmp_path):
+    random = np.random.default_rng(5)
+    X = random.standard_normal((90, 2))
+    y = X @ [1.0, -0.5] + random.standard_normal(90)
+    changes = {
+        "data.source": rows(X, y),
+        "data.test_fraction": 0.5,
+        "record.metrics": ["relative_fitness", "test_loss"],
+        "record.models": True,
+        "record.data": True,
+    }
+    given = scenario({**ROUNDS, **changes})
+    result = p2psim.run(given, tmp_path / "run", progress=False)
+    held, found = result.data(cell=0, replica=0), result.metrics.query("metric == 'test_loss'")
+    assert len(held["test_y"]) == 45
+    for model, theta in (("main", result.models[0, 0]), ("optimum", held["optimum"][None])):
+        expected = np.square(held["test_X"] @ theta.T - held["test_y"][:, None]).mean(axis=0)
+        np.testing.assert_allclose(
+            found["value"][found["model"] == model],
+            np.broadcast_to(expected, (max(len(theta), 2),)),
+            rtol=1e-12,
+        )
+    assert [one.verdict for one in verify_result(result, given)] == ["right"]
+    with pytest.raises(InputError, match="test_loss needs records that are held out"):
+        p2psim.run(scenario({**ROUNDS, "record.metrics": ["test_loss"]}), tmp_path / "none", progress=False)
 
 
 def test_noise_is_that_of_as_many_answers_as_the_horizon(tmp_path):

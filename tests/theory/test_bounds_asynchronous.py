@@ -174,6 +174,46 @@ def test_printed_shape_is_broken_for_fixed_rho_as_answers_grow():
     assert left[2] > 0.95
 
 
+@pytest.mark.parametrize("owners", [1, 2, 7])
+def test_one_draw_of_the_averaging_contracts_nothing_beyond_one_owner(owners):
+    """F's λ = ‖W_k − 11ᵀW_k/(N + 1)‖², claimed to be below 1, is 1 for N ≥ 2; W_k is a projection, so E[WᵀW] = E[W]."""
+    e = np.eye(owners + 1)
+    draws = [e - np.outer(e[i] - e[-1], e[i] - e[-1]) / 2 for i in range(owners)]
+    centred = [W - np.ones((owners + 1, owners + 1)) @ W / (owners + 1) for W in draws]
+    printed = [np.linalg.norm(one, 2) ** 2 for one in centred]
+    np.testing.assert_allclose(printed, 1.0 if owners > 1 else 0.0, atol=1e-12)
+    np.testing.assert_allclose(sum(W.T @ W for W in draws), sum(draws), atol=1e-12)
+    promised = asynchronous.printed_square_distance(10, np.ones(owners), 1, 1, 1, 1, 10, "printed")
+    assert np.isinf(promised) == (owners > 1)
+
+
+def test_printed_distance_by_hand_and_for_large_horizons():
+    """N = 2: c₁ = 2C²/σ², c₂ = 8C²√3/(σ²(1 − √¾)); ν_i is the deviation of (n_i/n)·w_i in one coordinate."""
+    n, epsilon, xi, xi_g, l2, rho, T = np.array([40.0, 60.0]), np.array([1.0, 4.0]), 2.0, 0.5, 0.3, 7.0, 50
+    b = 2 * xi * T / (n * epsilon)
+    nu = np.sqrt(2) * b * n / n.sum()
+    S = 1 + 2 * ((1 + nu / 2.5) ** 2).sum()
+    by_hand = 2 * 2.5**2 / 0.36 * rho / T**2 * S
+    by_hand += 8 * 2.5**2 * 3**0.5 / (0.36 * (1 - 0.75**0.5)) * rho / T**2 * S**0.5
+    got = asynchronous.printed_square_distance(100, epsilon, xi, xi_g, l2, rho, T)
+    assert got == pytest.approx(by_hand, rel=1e-12)
+    # The constant of the root falls as 1/T, that of the square stays.
+    limit = 8 * 4 * rho * xi**2 / (0.36 * 100**2) * inverse_square_sum(epsilon)
+    assert asynchronous.printed_square_distance(100, epsilon, xi, xi_g, l2, rho, 10**9) == pytest.approx(
+        limit, rel=1e-5
+    )
+
+
+def test_printed_distance_is_broken_for_fixed_rho_with_the_constants_of_its_proof():
+    """Without noise no model is further from the start than T answers of Nρ/(T²σ)·(Ξ_g + Ξ) take it."""
+    statistics, T, rho, owners = some_statistics(3, 2), 10**8, 2.0, 3
+    moved = owners * rho * (1 + 1) / (T * 2 * statistics.l2)
+    distance = (np.linalg.norm(statistics.optimum) - moved) ** 2
+    n, budgets = statistics.records.sum(), np.full(owners, 1e9)
+    promised = asynchronous.printed_square_distance(n, budgets, 1.0, 1.0, statistics.l2, rho, T)
+    assert promised < 1e-2 * distance
+
+
 def test_corrected_bound_keeps_the_start_for_fixed_rho_as_answers_grow():
     def distance(T):
         made = asynchronous.asynchronous_bounds(

@@ -176,3 +176,16 @@ def test_what_cannot_be():
         synchronous.averaging_bound(1.0, 1.0, 1.0, 1.0, 1, "printed")
     with pytest.raises(ValueError, match="every c1"):
         synchronous.best_c1(1.0, 0.0, 0.0, 10)
+
+
+@pytest.mark.parametrize(
+    ("T", "times"),
+    [(3, 1.30), (5, 1.76), (10, 3.07), (100, 33.3), (1000, 408)],
+    ids=lambda value: f"{value:g}",
+)
+def test_weights_of_the_printed_average_differ_by_more_than_appendix_c_claims(T, times):
+    """W: ζ_k − ζ_{k−1} ≤ 2/(√T·T(T + 1)), ζ_k the weight of θ[k]: the largest difference exceeds it this many times."""
+    e, k = 1 / np.sqrt(T), np.arange(1, T + 1)
+    zeta = [(e + 1) / (e + j) * np.prod((k[j:] - 1) / (e + k[j:])) for j in k]
+    assert sum(zeta) == pytest.approx(1)
+    assert np.diff(zeta).max() / (2 * e / (T * (T + 1))) == pytest.approx(times, rel=5e-3)

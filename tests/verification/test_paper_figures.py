@@ -14,13 +14,15 @@ from p2psim.scenario.model import Scenario
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PAPERS = sorted(path for paper in "fwb" for path in SCENARIOS.glob(f"{paper}_*.yaml"))
+WHITENED = "[standardise, {kind: pca, components: 10}, whiten]"
+DESCENT = "{kind: synchronous-descent, horizon: 100, rho: 30, theta_max: 3, form: corrected}"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
 def test_each_has_a_figure_and_a_place_on_the_page(path: Path) -> None:
     assert Scenario.load(path).figure
-    page = DOCS / ("graph.md" if path.name.startswith("b_") else "papers.md")
+    page = DOCS / ("graph.md" if path.name.startswith("b_") else f"papers/{path.name[0]}.md")
     assert f"scenarios/{path.name}" in page.read_text(encoding="utf-8")
 
 
@@ -36,9 +38,9 @@ def ends(name: str, folder: Path, *changes: str):
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("f_fig4_epsilon.yaml", []),
+        ("f_fig5_top.yaml", [f"sweep.zip={{data.shuffle: [true], data.features: [{WHITENED}]}}"]),
         # Generated: few gradients are long enough to be clipped, and what clipping moves would depend on the noise.
-        ("w_fig5_size.yaml", ["sweep.data.source.points=[30000]"]),
+        ("w_fig3_surface.yaml", ["sweep.data.source.points=[30000]", f"learning.algorithm={DESCENT}"]),
     ],
 )
 def test_what_noise_adds_falls_with_the_square_of_epsilon(

@@ -17,7 +17,7 @@ from p2psim.core.files import fault_of
 from p2psim.core.options import Options
 from p2psim.core.text_tables import decimal
 from p2psim.learning.losses.protocol import Loss
-from p2psim.learning.optimum import minimise_squared
+from p2psim.learning.optimum import check_unique, minimise_squared
 from p2psim.scenario.cells import cells
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, l2_of, star_algorithm
@@ -193,6 +193,7 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
     )
     shares, l2 = records / records.sum(), l2_of(scenario)
     pooled, slope = np.tensordot(shares, gram, 1), shares @ moment
+    check_unique(pooled, l2, "the statistics of the parties")
     optimum = minimise_squared(pooled, slope, l2, star_algorithm(scenario).theta_max)
     minimum = float(
         shares @ energy - 2 * slope @ optimum + optimum @ pooled @ optimum + l2 * optimum @ optimum

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.errors import SimulationError
+from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.losses import Loss
-from p2psim.learning.optimum import check_minimiser, minimise, minimise_squared
+from p2psim.learning.optimum import check_minimiser, check_unique, minimise, minimise_squared
 
 
 class Recorded(NamedTuple):
@@ -65,7 +65,7 @@ class StarProblem:
     ----------
     loss : Loss
     l2, theta_max : float
-        Positive.
+        Positive; l2 may be 0 where the optimum is unique.
     X : ndarray, shape (n, p)
         Records, owner by owner; with the intercept's column where there is one.
     y : ndarray, shape (n,)
@@ -83,6 +83,8 @@ class StarProblem:
         θ*, the exact minimiser over Θ.
     minimum : float
         f(θ*).
+    test_X, test_y : ndarray, shape (t, p) and (t,), or None
+        Records of all owners that are held out; None where there are none.
     """
 
     loss: Loss
@@ -97,6 +99,8 @@ class StarProblem:
     energy: np.ndarray
     optimum: np.ndarray
     minimum: float
+    test_X: np.ndarray | None = None
+    test_y: np.ndarray | None = None
 
     @property
     def owners(self) -> int:
@@ -122,6 +126,12 @@ class StarProblem:
     def box_is_active(self) -> bool:
         """Whether θ* lies on the boundary of Θ, which an interior point method approaches from inside."""
         return bool(np.abs(self.optimum).max() >= self.theta_max * (1 - 1e-6))
+
+    def test_loss(self, theta: np.ndarray) -> np.ndarray:
+        """Mean loss of the records held out at each row of ``theta``, shape (rows, p) to (rows,)."""
+        assert self.test_X is not None
+        assert self.test_y is not None
+        return np.array([self.loss.values(self.test_X @ one, self.test_y).mean() for one in theta])
 
     def fitness(self, theta: np.ndarray) -> np.ndarray:
         """Fitness f at each row of ``theta``, shape (rows, p) to (rows,)."""
@@ -220,6 +230,7 @@ class StarProblem:
         optima = np.empty((self.owners, self.dimension))
         for i in range(self.owners):
             rows = slice(self.offsets[i], self.offsets[i + 1])
+            check_unique(self.gram[i], self.l2, f"for isolated_fitness, the records of owner {i}")
             if self.loss.is_squared_error:
                 optima[i] = minimise_squared(self.gram[i], self.moment[i], self.l2, self.theta_max)
             else:
@@ -241,11 +252,16 @@ def star_problem(
     offsets : ndarray of int64, shape (N + 1,)
     loss : Loss
     l2, theta_max : float
-        Positive.
+        Positive; l2 may be 0 where the optimum is unique.
 
     Returns
     -------
     StarProblem
+
+    Raises
+    ------
+    MeaningError
+        If l2 is 0, and the records have more optima than one or are fitted without error.
     """
     if loss.intercept:
         X = np.column_stack([X, np.ones(len(X))])
@@ -260,10 +276,18 @@ def star_problem(
     for first in range(0, y.size, _ROWS):
         x_l1[first : first + _ROWS] = np.abs(X[first : first + _ROWS]).sum(axis=1)
     shares = np.diff(offsets) / offsets[-1]
+    pooled, whose = np.einsum("i,ipq->pq", shares, gram), "the owners' records"
+    check_unique(pooled, l2, whose)
     if loss.is_squared_error:
-        optimum = minimise_squared(np.einsum("i,ipq->pq", shares, gram), shares @ moment, l2, theta_max)
+        optimum = minimise_squared(pooled, shares @ moment, l2, theta_max)
     else:
         optimum = minimise(loss, X, y, l2, theta_max)
+        if l2 == 0:
+            check_unique((X * loss.second_slopes(X @ optimum, y)[:, None]).T @ X, l2, whose)
     offsets = np.asarray(offsets, dtype=np.int64)
     problem = StarProblem(loss, l2, theta_max, X, y, offsets, x_l1, gram, moment, energy, optimum, np.nan)
-    return replace(problem, minimum=float(problem.fitness(optimum)[0]))
+    minimum, start = problem.fitness(np.stack([optimum, np.zeros(p)]))
+    if l2 == 0 and minimum <= LOWEST * start:
+        message = "must be positive: a model fits all records without error, so ψ would divide by 0; got 0"
+        raise MeaningError("learning.regularizer.l2", message)
+    return replace(problem, minimum=float(minimum))

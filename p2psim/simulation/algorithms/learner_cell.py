@@ -128,8 +128,15 @@ class LearnerCell(PreparedCell):
             l2=l2_of(scenario),
             theta_max=algorithm.theta_max,
             minimum=float(arrays["minimum"]),
+            test_X=arrays.get("test_X"),
+            test_y=arrays.get("test_y"),
             **{name: np.asarray(arrays[name]) for name in _ARRAYS},
         )
+        if "test_loss" in scenario.record.metrics and problem.test_X is None:
+            message = "test_loss needs records that are held out; give data.test_fraction"
+            raise MeaningError("record.metrics", message)
+        if "isolated_fitness" in scenario.record.metrics and problem.l2 == 0:
+            _ = problem.isolated_optima  # refused before the run where they are not unique
         links = cls.links_of(scenario, arrays, replica)
         network = network_of(scenario, arrays, links, problem.dimension)
         assert network.rates is not None

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from p2psim.core.errors import SimulationError
-from p2psim.core.registry import place_of
 from p2psim.learning.metrics import METRICS, Series
 from p2psim.learning.star.models import LearnerReplay
 from p2psim.learning.star.problem import Recorded, StarProblem
@@ -60,14 +59,15 @@ def compared_with(
 ) -> Iterator[Compared]:
     """What was recorded of a replica beside its models as recomputed, shape (steps + 1, p); ψ relative to 1 + ψ.
 
-    Metrics from outside p2psim are measured again, at the steps of their own records.
+    Other metrics than those of fitness are measured again, at the steps of their own records.
     """
     compared = [entry for entry in series if entry.metric == "relative_fitness" and entry.model == "main"]
     for entry in compared:
         psi = problem.checked(problem.fitness(theta[entry.step]) / problem.minimum - 1, theta[entry.step])
         problem.checked(entry.value, theta[entry.step])
         yield Compared(entry.value, psi, 1 + np.abs(psi))
-    for name in {entry.metric: None for entry in series if place_of(METRICS[entry.metric]) is not None}:
+    fitness = ("relative_fitness", "isolated_fitness")
+    for name in {entry.metric: None for entry in series if entry.metric not in fitness}:
         yield from _measured_again(problem, theta, [entry for entry in series if entry.metric == name])
     if models is not None and compared:
         yield Compared.of(models, theta[compared[0].step])

@@ -14,7 +14,7 @@ F_i(θ̄_i) ≥ F_i(θ_L) − G_i·d_i/2 turn this into
 
 What F prints is (c₁/n)·√Σ1/ε² + (c₂/n²)·Σ1/ε² for large T, whatever the start. It is false for fixed ρ: (1 − ασ/(2N))^T
 is about exp(−ρ/(2NT)), which tends to 1, so the start is never forgotten (the model moves by order Nρ/(Tσ) in all). The
-printed constants were not at hand; they omit p, and c₁ and c₂ stand in each other's place.
+proof's constants (`printed_square_distance`) omit p, and in (8) and (10) of F c₁ and c₂ stand in each other's place.
 """
 
 from dataclasses import dataclass
@@ -145,8 +145,7 @@ def large_horizon_shape(
     Corrected: R of noise is at most 16N²pρΞ²/(σ²n²)·Σ1/ε², so c₁ = ‖∇f(θ*)‖·4N·√(pρ)·Ξ/σ and c₂ = 8λN²pρΞ²/σ². To be
     forgotten, the start asks for ρ well above 2NT; what gradients and the start add, `AsynchronousBounds.last_gap` has.
 
-    Printed: the same without p, as E‖w‖² is printed. (F also takes c₁ for c₂; which page means which cannot be told
-    from constants that are not at hand.)
+    Printed: the same without p, as E‖w‖² is printed. What F itself prints is `printed_square_distance`.
 
     Parameters
     ----------
@@ -161,3 +160,41 @@ def large_horizon_shape(
     p = 1 if form == "printed" else dimension
     spread = 4 * owners * float(np.sqrt(p * rho)) * sensitivity / (2 * l2)
     return ShapeBound(edge * spread, lipschitz / 2 * spread**2)
+
+
+def printed_square_distance(
+    records: float,
+    budgets: ArrayLike,
+    sensitivity: float,
+    regulariser: float,
+    l2: float,
+    rho: float,
+    horizon: int,
+    form: Form = "corrected",
+) -> float:
+    """What F Theorem 2 promises of E‖θ_L,T − θ*‖²: c₁αS + c₂α√S with the constants of its proof.
+
+    α = ρ/T², S = 1 + N·Σ(1 + ν_i/C)², C = Ξ_g + Ξ, ν_i = 2√2·Ξ·T/(n·ε_i), c₁ = N·C²/σ² and
+    c₂ = 2N²·C²·√(N + 1)/(σ²·(1 − √λ)). It is false for fixed ρ, whatever λ is: as T grows it tends to
+    8N²ρΞ²/(σ²n²)·Σ1/ε², while the model stays where it starts.
+
+    Parameters
+    ----------
+    records : float
+        n, of all owners.
+    budgets : array_like, shape (N,)
+        ε_i.
+    sensitivity, regulariser : float
+        Ξ and Ξ_g, bounds on the L1 norms of a record's gradient and of ∇g on the box.
+    l2, rho, horizon
+        As in `asynchronous_bounds`.
+    form : {"printed", "corrected"}
+        Of λ only. Printed: ‖W_k − 11ᵀW_k/(N + 1)‖², which is 1 for N ≥ 2, so that the bound is infinite. Corrected:
+        ‖E[WᵀW] − 11ᵀ/(N + 1)‖ = 1 − 1/(2N), and 0 for one owner.
+    """
+    epsilon = np.asarray(budgets, dtype=float)
+    N, C, sigma, alpha = epsilon.size, regulariser + sensitivity, 2 * l2, rho / float(horizon) ** 2
+    mixing = 0.0 if N == 1 else 1.0 if form == "printed" else 1 - 1 / (2 * N)
+    S = 1 + N * float(np.square(1 + 2 * np.sqrt(2) * sensitivity * horizon / (records * epsilon * C)).sum())
+    apart = np.inf if mixing == 1 else 2 * N**2 * float(np.sqrt(N + 1)) / (1 - float(np.sqrt(mixing)))
+    return C**2 / sigma**2 * alpha * (N * S + apart * float(np.sqrt(S)))

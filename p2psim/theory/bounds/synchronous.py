@@ -79,9 +79,9 @@ def best_averaging_bound(
 ) -> float:
     """`averaging_bound` at the best c₁: D·√(G²·w_K·√K·Σ w_t/√t), about √2·D·G/√T.
 
-    Corrected: G² = G_f² + v. Printed (11) has only what noise gives, so that it is (constant/n)·√Σ1/ε²: false for large
-    ε, since it is 0 at ε = ∞, where the model has still only T − 1 rounds to find θ*. The printed constant was not at
-    hand; here it is the one of this proof without G_f and p, and the claim is false whatever it is.
+    Corrected: G² = G_f² + v. Printed (11) has only what noise gives, so that it is (c₂Ξ/n)·√Σ1/ε²: false for large ε,
+    since it is 0 at ε = ∞, where the model has still only T − 1 rounds to find θ*. W says of c₂ only that it is large
+    enough and may depend on T; here it is that of this proof without G_f and p, and the claim is false whatever it is.
 
     Parameters
     ----------
@@ -182,15 +182,29 @@ def descent_bound(
 def printed_descent_limit(
     sensitivity: float, rho: float, strong_convexity: float, records: float, inverse_squares: float
 ) -> float:
-    """What W (9) promises of ρ_k = ρ/(T²k) for large T: 8Ξ²ρ/(L·n²)·Σ1/ε², of any start.
+    """What W (9) promises of min_k E f(θ[k]) − f*, for ρ_k = ρ/(T²k) and large T: 8Ξ²ρ/(L·n²)·Σ1/ε², of any start.
 
-    The constant is the one that the printed descent inequality gives, ρ_1·v/(p·L); the printed page was not at hand, so
-    that it may differ from (9) by a factor that does not depend on data. Whatever it is, there is no such bound: these
-    steps add up to at most ρ·(1 + ln T)/T², so the model stays where it starts as T grows, and a_T tends to a_1, while
-    (9) is as small as n or ε makes it. With λ/2 and p put right it would be 4λpΞ²ρ/(L·n²)·Σ1/ε², and as false. Use
-    `descent_bound`.
+    There is no such bound, whatever its constant: these steps add up to at most ρ·(1 + ln T)/T², so the model stays
+    where it starts as T grows, and all of a_1 … a_T tend to a_1, while (9) is as small as n or ε makes it. With λ/2 and
+    p put right it would be 4λpΞ²ρ/(L·n²)·Σ1/ε², and as false. Use `descent_bound`.
     """
     return 8 * sensitivity**2 * rho / (strong_convexity * records**2) * inverse_squares
+
+
+def distance_bound(gap: float, strong_convexity: float, form: Form = "corrected") -> float:
+    """Bound on ‖θ − θ*‖² from f(θ) − f*: 2/L times it, as f lies above (L/2)·‖θ − θ*‖² from its minimum.
+
+    Printed, in W (10) and (12): 4/L times the right-hand sides of (9) and (11), which is true and twice as large.
+
+    Parameters
+    ----------
+    gap : float
+        f(θ) − f*, or a bound on it.
+    strong_convexity : float
+        L.
+    form : {"printed", "corrected"}
+    """
+    return (4 if form == "printed" else 2) * gap / strong_convexity
 
 
 def decreasing_descent_bound(
