@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from p2psim.core.errors import InputError
 from p2psim.core.intervals import Interval, mean_interval, median_interval, ratio_interval, welch_interval
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from p2psim.runs.result import Result
+from p2psim.runs.result import Result
 
 _KEYS = ["cell", "model", "metric"]
 
@@ -140,8 +137,6 @@ def _table(
     paired: bool,
     confidence: float,
 ) -> pd.DataFrame:
-    import pandas as pd
-
     if not 0 < confidence < 1:
         raise InputError(f"a confidence lies between 0 and 1, got {confidence}")
     of_a = _by_cell(a)
@@ -207,8 +202,6 @@ def _row(of_a: pd.Series[float], of_b: pd.Series[float], paired: bool, confidenc
 
 def short(table: pd.DataFrame) -> pd.DataFrame:
     """What a person is shown of a comparison: estimates with their intervals as text, and what they say."""
-    import pandas as pd
-
     shown = table.loc[:, :"b"].copy()
     for name, low, high in (("difference", "low", "high"), ("ratio", "ratio low", "ratio high")):
         texts = [_with_ends(*row) for row in table[[name, low, high]].itertuples(index=False, name=None)]

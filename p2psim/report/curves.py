@@ -3,14 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from p2psim.report.source import BAND, Against, Float, Source, as_text, named, short
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Points of the common grid of an axis on which replicas have no points in common.
 POINTS, UNEVEN = 201, ("time", "epsilon")
@@ -74,7 +72,7 @@ def quartiles_of(samples: Sequence[Float], band: tuple[float, float] = BAND) -> 
     return np.array(each).reshape(-1, 3).T
 
 
-def labels(keys: Sequence[str], cells: "pd.DataFrame") -> dict[tuple[Any, ...], str]:
+def labels(keys: Sequence[str], cells: pd.DataFrame) -> dict[tuple[Any, ...], str]:
     """A short label for each distinct row (value of each key…, model) of a table."""
     table = cells[[*keys, "model"]].drop_duplicates()
     parts = values_of_rows(keys, [table[key] for key in keys], len(table))
@@ -83,7 +81,7 @@ def labels(keys: Sequence[str], cells: "pd.DataFrame") -> dict[tuple[Any, ...], 
     return dict(zip(table.itertuples(index=False, name=None), map(", ".join, parts), strict=True))
 
 
-def values_of_rows(keys: Sequence[str], columns: "Sequence[Iterable[Any]]", rows: int) -> list[list[str]]:
+def values_of_rows(keys: Sequence[str], columns: Sequence[Iterable[Any]], rows: int) -> list[list[str]]:
     """What legends say of each row of some columns of swept values: ``key = value`` for each key."""
     texts = [distinct([as_text(value) for value in column]) for column in columns]
     return [
@@ -93,8 +91,8 @@ def values_of_rows(keys: Sequence[str], columns: "Sequence[Iterable[Any]]", rows
 
 
 def labelled(
-    table: "pd.DataFrame", keys: Sequence[str], by: Sequence[str] = ()
-) -> "Iterator[tuple[str, str, pd.DataFrame]]":
+    table: pd.DataFrame, keys: Sequence[str], by: Sequence[str] = ()
+) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Label, model and rows of each part of a table: by keys and model in their order, or sorted by other columns."""
     named = labels(keys, table)
     columns = list(by) or [*keys, "model"]
@@ -103,7 +101,7 @@ def labelled(
         yield named[head], str(head[-1]), part
 
 
-def samples_by(table: "pd.DataFrame", key: str) -> tuple[Float, list[Float]]:
+def samples_by(table: pd.DataFrame, key: str) -> tuple[Float, list[Float]]:
     """Numbers in a column in rising order, and the values of the rows that have each."""
     parts = [
         (float(str(x)), part["value"].to_numpy(dtype=float)) for x, part in table.groupby(key, sort=True)
@@ -111,7 +109,7 @@ def samples_by(table: "pd.DataFrame", key: str) -> tuple[Float, list[Float]]:
     return np.array([x for x, _ in parts]), [values for _, values in parts]
 
 
-def is_number(column: "pd.Series[Any]") -> bool:
+def is_number(column: pd.Series[Any]) -> bool:
     """Whether a swept key is a number in every cell, with at least two values."""
     import pandas as pd
 
@@ -181,7 +179,7 @@ def _once(drawn: list[MetricCurve]) -> list[MetricCurve]:
     return out
 
 
-def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float, int]:
+def _on_one_grid(group: pd.DataFrame, against: Against) -> tuple[Float, Float, int]:
     """Values (grid, replica), means over agents, each held at its last record, and how many replicas end early."""
     parts = [
         (replica, part.sort_values(["step", "time"], kind="stable"))
@@ -203,7 +201,7 @@ def _on_one_grid(group: "pd.DataFrame", against: Against) -> tuple[Float, Float,
     return grid, np.stack(means, axis=1), len(early)
 
 
-def finals(source: Source, metric: str) -> "pd.DataFrame":
+def finals(source: Source, metric: str) -> pd.DataFrame:
     """The last value of each (cell, model, replica): that of all agents, or the mean over single ones.
 
     Columns: cell, model, replica, value, and the swept ones. Undefined values stay, and so do averages

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from p2psim.analysis.forecasts.forecast import Calibration
+from p2psim.analysis.forecasts.study import CellForecast
 from p2psim.report import notes, panels, style
 from p2psim.report.curves import values_of_rows
 from p2psim.report.source import FITNESS, as_text, named
 from p2psim.scenario.cells import labels_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from p2psim.analysis.forecasts.forecast import Calibration
-    from p2psim.analysis.forecasts.study import CellForecast
 
 #: Cells that have figures of their own.
 _MOST = 6

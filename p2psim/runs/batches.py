@@ -7,17 +7,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
 from p2psim.core.registry import load_parts
 from p2psim.runs.invocations import Meter, Resources
 from p2psim.runs.parts import EncodedPart, RunKey, archive_bytes, encode
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Cell
-    from p2psim.simulation.outcome import Outcome
-    from p2psim.simulation.workspace import Workspace
+from p2psim.scenario.model import Cell
+from p2psim.simulation.outcome import Outcome
+from p2psim.simulation.workspace import Workspace
 
 #: Seconds that a batch should take: long beside handing it over, short beside a person's patience.
 BATCH_SECONDS = 1.0
@@ -86,7 +84,7 @@ class BatchResult:
     used: Resources | None = None
 
 
-def given_up(cells: "Sequence[Cell]", item: Item, how: str, worker: str) -> BatchResult:
+def given_up(cells: Sequence[Cell], item: Item, how: str, worker: str) -> BatchResult:
     """The failure of a simulation that ended its worker, twice."""
     text = f"its worker process {how}, twice, perhaps for want of memory"
     return BatchResult(None, {(cells[item[0]].content, item[1]): text}, 1, worker=worker)
@@ -97,9 +95,9 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def run_batch(
-    cells: "Sequence[Cell] | Mapping[int, Cell]",
+    cells: Sequence[Cell] | Mapping[int, Cell],
     items: Sequence[Item],
-    workspace: "Workspace",
+    workspace: Workspace,
     options: BatchOptions,
     prepare: bool = False,
 ) -> BatchResult:

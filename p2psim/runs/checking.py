@@ -5,20 +5,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from p2psim.core.errors import Fault, InputError, first_line
 from p2psim.core.printing import MOST_ROWS, complain, counted, key_values, print_table
 from p2psim.runs.pilot import Pilot, estimate_runtime, refuse_excess, refuse_length, time_range
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
+from p2psim.simulation.algorithms.cell import Assessment
 from p2psim.simulation.computable import computed
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.cell import Assessment
-    from p2psim.simulation.workspace import Workspace
-
+from p2psim.simulation.workspace import Workspace
 
 #: Agents of a cell that a person is shown at least.
 FEWEST_AGENTS = 3
@@ -29,9 +26,9 @@ class CheckReport:
     """A scenario, its cells, the facts and agents' labels of each, and its pilot, or why there is none."""
 
     path: str
-    scenario: "Scenario"
-    cells: "Sequence[Cell]"
-    facts: "Sequence[Assessment]"
+    scenario: Scenario
+    cells: Sequence[Cell]
+    facts: Sequence[Assessment]
     labels: Sequence[Sequence[str]]
     pilot: Pilot | None
     no_pilot: str
@@ -166,16 +163,16 @@ class CheckReport:
         ]
 
 
-def _as_tree(fact: "Assessment") -> dict[str, Any]:
+def _as_tree(fact: Assessment) -> dict[str, Any]:
     """Facts as plain values; nothing is said of the time to compute where there is none."""
     return {name: value for name, value in asdict(fact).items() if name != "mean_work" or value is not None}
 
 
-def _work_of(fact: "Assessment", agent: int) -> float:
+def _work_of(fact: Assessment, agent: int) -> float:
     return fact.mean_work[agent] if fact.mean_work is not None else 0.0
 
 
-def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[str]:
+def warnings_of(grid: Sequence[Cell], facts: Sequence[Assessment]) -> list[str]:
     """Warnings of all cells, each text once, with the cells that it concerns."""
     warnings = [
         (warning, (cell.index,)) for cell, fact in zip(grid, facts, strict=True) for warning in fact.warnings
@@ -183,7 +180,7 @@ def warnings_of(grid: "Sequence[Cell]", facts: "Sequence[Assessment]") -> list[s
     return lines(in_order(warnings), [cell.swept for cell in grid])
 
 
-def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Workspace") -> "list[Assessment]":
+def assess_cells(scenario: Scenario, grid: Sequence[Cell], workspace: Workspace) -> list[Assessment]:
     """Prepare the data of all cells, and see what each is; warnings about its data are among them.
 
     Raises
@@ -215,7 +212,7 @@ def assess_cells(scenario: "Scenario", grid: "Sequence[Cell]", workspace: "Works
 
 
 def check_scenario(
-    scenario: "Scenario",
+    scenario: Scenario,
     path: str,
     *,
     confirm_cells: bool = False,
@@ -244,7 +241,6 @@ def check_scenario(
     from p2psim.core.compiled import is_compiled
     from p2psim.runs.pool import available_cores
     from p2psim.scenario.cells import cells
-    from p2psim.simulation.workspace import Workspace
 
     grid = cells(scenario, confirm_cells=confirm_cells)
     refuse_excess(scenario, grid, confirm_cells)

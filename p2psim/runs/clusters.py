@@ -17,19 +17,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from p2psim.core import registry
 from p2psim.core.errors import InputError, MissingSourceError, SimulationError, first_line
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.manifest import versions
 from p2psim.runs.pool import SAFE_PATH, environment
+from p2psim.runs.work import Work
+from p2psim.scenario.model import Cell
 from p2psim.simulation.outcome import arithmetic, differing
 from p2psim.simulation.workspace import Workspace
-
-if TYPE_CHECKING:
-    from p2psim.runs.work import Work
-    from p2psim.scenario.model import Cell
 
 #: Seconds until whoever answers nothing, or has lost its scheduler, is given up.
 PATIENCE = 10.0
@@ -60,7 +58,7 @@ def _versions(modules: Sequence[str]) -> dict[str, str]:
 
 def _work_remotely(
     study: str,
-    cells: "Mapping[int, Cell]",
+    cells: Mapping[int, Cell],
     items: Sequence[Item],
     options: BatchOptions,
     parent: Mapping[str, str],
@@ -137,7 +135,7 @@ def connect(scheduler: str | None, workers: int) -> Iterator[Any]:
         yield client
 
 
-def run_dask(client: Any, work: "Work", options: BatchOptions) -> Generator[BatchResult, None, None]:
+def run_dask(client: Any, work: Work, options: BatchOptions) -> Generator[BatchResult, None, None]:
     """Do all batches on a Dask cluster.
 
     Parameters

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +25,11 @@ from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.manifest import Manifest
 from p2psim.runs.parts import ARCHIVES, TABLES, EncodedPart, RunKey, StoredPart
 from p2psim.runs.seals import print_of
+from p2psim.runs.store import Content
 from p2psim.runs.tables import Placed, merge
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.record import Until
 from p2psim.simulation.workspace import member_names, read_member, write_archive
-
-if TYPE_CHECKING:
-    from p2psim.runs.store import Content
-    from p2psim.scenario.model import Scenario
-    from p2psim.scenario.record import Until
 
 
 def finish(
@@ -114,8 +111,6 @@ def _data_arrays(folder: Path, content: store.Content) -> Iterator[tuple[str, np
 
 def keep_figures(folder: Path, described: Manifest, scenario: Scenario) -> None:
     """Have a finished folder draw what is asked for now, which may have changed since: no result depends on it."""
-    from p2psim.scenario.model import Scenario
-
     kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
     if kept.figure != scenario.figure:
         changed = kept.model_copy(update={"figure": scenario.figure})

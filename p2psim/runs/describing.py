@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -16,20 +16,18 @@ from p2psim.core.printing import key_values
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import Invocation, earlier
 from p2psim.runs.manifest import CellEntry, Manifest
+from p2psim.runs.parts import RunKey
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.notices import Warned
 from p2psim.scenario.record import metric_named
 from p2psim.scenario.sweep import read_sweep, swept_keys
 from p2psim.scenario.yaml import cells_named, read, read_file
 from p2psim.simulation.outcome import differing
 
-if TYPE_CHECKING:
-    from p2psim.runs.parts import RunKey
-    from p2psim.scenario.model import Cell, Scenario
-
 
 def describe(
-    scenario: "Scenario",
-    grid: "Sequence[Cell]",
+    scenario: Scenario,
+    grid: Sequence[Cell],
     content: store.Content | None,
     folder: Path,
     fitted: dict[str, dict[str, Any]],
@@ -89,7 +87,7 @@ def version_warnings(content: store.Content | None) -> list[str]:
     return warnings
 
 
-def _parts_of(cell: "Cell") -> list[str]:
+def _parts_of(cell: Cell) -> list[str]:
     """``module:OBJECT`` of the parts from outside p2psim that a cell uses."""
     record = cell.scenario.record
     accountants = [registry.parts("accountant")[name] for name in cell.scenario.privacy.accountants]
@@ -98,7 +96,7 @@ def _parts_of(cell: "Cell") -> list[str]:
     return [place for part in used if (place := registry.place_of(part)) is not None]
 
 
-def _models_in(value: Any) -> "Iterator[type]":
+def _models_in(value: Any) -> Iterator[type]:
     """Types of all models inside a scenario."""
     if isinstance(value, BaseModel):
         yield type(value)
@@ -110,7 +108,7 @@ def _models_in(value: Any) -> "Iterator[type]":
             yield from _models_in(entry)
 
 
-def _notes(cell: "Cell") -> tuple[str, ...]:
+def _notes(cell: Cell) -> tuple[str, ...]:
     """Choices that every output repeats, beside the flags of the ledger."""
     printed = getattr(cell.scenario.learning.algorithm, "form", None) == "printed"
     return ("form: printed",) if printed else ()
@@ -121,7 +119,6 @@ def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, A
     if all(cell.scenario for cell in cells):
         return list(cells)
     from p2psim.scenario.cells import cells as cells_of
-    from p2psim.scenario.model import Scenario
 
     if missing := registry.missing_of(made_by):
         raise MissingPartError([], missing)
@@ -132,7 +129,7 @@ def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, A
     return [replace(cell, scenario=cell.scenario or texts.get(cell.content, "")) for cell in cells]
 
 
-def resolved_text(scenario: "Scenario", grid: "Sequence[Cell]", described: Manifest) -> str:
+def resolved_text(scenario: Scenario, grid: Sequence[Cell], described: Manifest) -> str:
     """The resolved scenario, with what the preparation found, if that is the same in all cells of the grid."""
     first = described.fitted[grid[0].content]
     if first and all(described.fitted[cell.content] == first for cell in grid):
@@ -149,9 +146,7 @@ def cells_at_end(
     return tuple(replace(cell, stopped=stopped.get(cell.content, {})) for cell in kept)
 
 
-def describe_failures(
-    failed: "dict[RunKey, str]", grid: "Sequence[Cell]", folder: Path, most: int = 5
-) -> str:
+def describe_failures(failed: dict[RunKey, str], grid: Sequence[Cell], folder: Path, most: int = 5) -> str:
     """One line a failure, with the command that shows it alone."""
     numbers = {cell.content: cell for cell in grid}
     lines = [f"{len(failed)} of the simulations failed; the others are kept in {folder}"]
@@ -183,7 +178,7 @@ def stop_notes(cells: Sequence[CellEntry]) -> Iterator[str]:
 _FREE = ("replicas", "figure", "fitted", "network.engine", "sweep")
 
 
-def differences(file: Path, scenario: "Scenario", most: int = 4) -> str:
+def differences(file: Path, scenario: Scenario, most: int = 4) -> str:
     """Say which keys differ, ``seed: 5 → 6``, from a resolved scenario; empty where that cannot be read."""
     try:
         before, now = read_file(file), read(scenario.to_yaml())

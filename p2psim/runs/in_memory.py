@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from p2psim.core.errors import InputError
 from p2psim.core.options import Index, Options, given
 from p2psim.runs.parts import tables_of
 from p2psim.runs.tables import SWEPT_TABLES, rank
 from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
 from p2psim.simulation import simulate as simulation
 from p2psim.simulation.workspace import Workspace
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from p2psim.scenario.model import Scenario
 
 
 @dataclass(frozen=True)

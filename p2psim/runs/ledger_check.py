@@ -10,30 +10,26 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from p2psim.core.errors import FolderError, check_place
 from p2psim.core.printing import counted, key_values
 from p2psim.network.tally import LostReleases
+from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.ledger import ledger, real_charges
 from p2psim.privacy.plan import Claims
 from p2psim.privacy.releases import ReleaseCounter, Violations, by_agent, joined
+from p2psim.runs.result import Result
+from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.algorithms.cell import PreparedCell
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.recorder import NOWHERE
 from p2psim.simulation.session import EventCache
 from p2psim.simulation.workspace import Workspace
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from p2psim.privacy.accounting.charges import Charges
-    from p2psim.runs.result import Result
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.algorithms.cell import PreparedCell
 
 #: Largest relative difference that rounding explains.
 _TOLERANCE = 1e-9
@@ -221,7 +217,6 @@ def simulations_of(result: Result, given: Scenario | None = None) -> Iterator[tu
     The scenario is of `given`, where there is one, instead of the folder's.
     """
     from p2psim.scenario.cells import cells
-    from p2psim.scenario.model import Scenario
 
     grid = {cell.content: cell.scenario for cell in cells(given or result.scenario, confirm_cells=True)}
     replicas = defaultdict[str, list[int]](list)

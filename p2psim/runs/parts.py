@@ -14,20 +14,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from p2psim.core.errors import FolderError, first_line
 from p2psim.core.events import event_table
 from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
+from p2psim.simulation.outcome import Outcome
 from p2psim.simulation.workspace import member_names, read_member, write_archive
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from p2psim.simulation.outcome import Outcome
 
 #: Version of the layout of parts; parts of another version are refused.
 PART_FORMAT = 3
@@ -53,18 +51,16 @@ class EncodedPart:
         Prepared data to be kept, by problem, as archives.
     """
 
-    files: "dict[str, bytes | pa.Buffer]"
+    files: dict[str, bytes | pa.Buffer]
     runs: dict[RunKey, dict[str, Any]]
     data: dict[str, bytes]
 
-    def table(self, name: str) -> "pa.Table":
+    def table(self, name: str) -> pa.Table:
         """The whole table."""
-        import pyarrow as pa
-
         return pa.ipc.open_file(pa.BufferReader(self.files[f"{name}.arrow"])).read_all()
 
 
-def encode(finished: "Sequence[tuple[RunKey, Outcome, float]]", data: dict[str, bytes]) -> EncodedPart:
+def encode(finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, bytes]) -> EncodedPart:
     """Encode a batch.
 
     Parameters
@@ -116,7 +112,7 @@ def archive_bytes(members: Iterable[tuple[str, np.ndarray]]) -> bytes:
     return stream.getvalue()
 
 
-def tables_of(outcomes: "Sequence[Outcome]") -> "dict[str, list[pa.Table]]":
+def tables_of(outcomes: Sequence[Outcome]) -> dict[str, list[pa.Table]]:
     """Tables of simulations, one after the other: of each kind those whose pieces have the same columns."""
     return {
         "metrics": [_metrics(outcomes)],
@@ -126,7 +122,7 @@ def tables_of(outcomes: "Sequence[Outcome]") -> "dict[str, list[pa.Table]]":
     }
 
 
-def _rows(outcome: "Outcome") -> dict[str, int]:
+def _rows(outcome: Outcome) -> dict[str, int]:
     """How many rows a simulation has in each table; −1 where it has none to give."""
     return {
         "metrics": sum(series.value.size for series in outcome.series),
@@ -136,9 +132,7 @@ def _rows(outcome: "Outcome") -> dict[str, int]:
     }
 
 
-def _arrow_bytes(pieces: "Sequence[pa.Table]") -> "pa.Buffer":
-    import pyarrow as pa
-
+def _arrow_bytes(pieces: Sequence[pa.Table]) -> pa.Buffer:
     table = pieces[0]
     if len(pieces) > 1:
         table = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries().combine_chunks()
@@ -155,19 +149,14 @@ def _arrow_bytes(pieces: "Sequence[pa.Table]") -> "pa.Buffer":
     return content
 
 
-def coded(texts: "Sequence[str | None]") -> "pa.DictionaryArray":
+def coded(texts: Sequence[str | None]) -> pa.DictionaryArray:
     """Text as a column whose dictionary is sorted."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     known = pa.array(sorted(text for text in set(texts) if text is not None), pa.string())
     return pa.DictionaryArray.from_arrays(pc.index_in(pa.array(texts, pa.string()), known), known)
 
 
-def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
+def _metrics(outcomes: Sequence[Outcome]) -> pa.Table:
     """Table of the recorded metrics, one simulation after the other."""
-    import pyarrow as pa
-
     series = [entry for outcome in outcomes for entry in outcome.series]
     rows = pa.array(np.repeat(np.arange(len(series)), [entry.value.size for entry in series]))
 
@@ -186,7 +175,7 @@ def _metrics(outcomes: "Sequence[Outcome]") -> "pa.Table":
     )
 
 
-def _tables(simulations: Iterable[Mapping[str, np.ndarray]]) -> "list[pa.Table]":
+def _tables(simulations: Iterable[Mapping[str, np.ndarray]]) -> list[pa.Table]:
     """Tables of plain columns, each of simulations that follow each other and have the same ones."""
     alike = groupby(
         simulations, lambda columns: [(name, column.dtype.kind) for name, column in columns.items()]
@@ -194,10 +183,8 @@ def _tables(simulations: Iterable[Mapping[str, np.ndarray]]) -> "list[pa.Table]"
     return [_table(list(several)) for _, several in alike]
 
 
-def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> "pa.Table":
+def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> pa.Table:
     """One table of plain columns; text becomes a dictionary column, agent numbers int32."""
-    import pyarrow as pa
-
     arrays: dict[str, Any] = {}
     for name in simulations[0]:
         values = np.concatenate([columns[name] for columns in simulations])
@@ -242,14 +229,12 @@ class StoredPart:
             }
         return places
 
-    def table(self, name: str, piece: int = 0) -> "pa.Table":
+    def table(self, name: str, piece: int = 0) -> pa.Table:
         """The whole table, which is its only piece, in memory that the operating system maps."""
-        import pyarrow as pa
-
         with pa.memory_map(str(self.path / f"{name}.arrow")) as source:
             return pa.ipc.open_file(source).read_all()
 
-    def schema(self, name: str) -> "pa.Schema":
+    def schema(self, name: str) -> pa.Schema:
         """Schema of a table."""
         return self.table(name).schema
 

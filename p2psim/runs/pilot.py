@@ -15,18 +15,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.runs.invocations import peak_memory
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.record import fewest, most
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Cell, Scenario
-    from p2psim.simulation.algorithms.cell import Assessment
-    from p2psim.simulation.workspace import Workspace
+from p2psim.simulation.algorithms.cell import Assessment
+from p2psim.simulation.workspace import Workspace
 
 #: Bytes of a number; of what is kept of each agent, of each link in one direction, of each simulation to be done.
 _NUMBER, _AGENT, _LINK, _SIMULATION = 8, 1000, 80, 100

@@ -24,21 +24,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from traceback import walk_stack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from p2psim.core.errors import InputError, SimulationError, first_line
 from p2psim.core.interrupts import ENDINGS
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.pilot import has_room_for_workers
+from p2psim.runs.work import Work
+from p2psim.scenario.model import Cell
 from p2psim.simulation.workspace import Workspace
-
-if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
-    from p2psim.runs.work import Work
-    from p2psim.scenario.model import Cell
 
 #: Workers that may end before their first batch, one after the other, before the run stops: the machine is at fault.
 _MOST_STARTUP_FAILURES = 3
@@ -114,7 +111,7 @@ class Worker:
         When, by the monotonic clock.
     """
 
-    process: "BaseProcess"
+    process: BaseProcess
     connection: Connection
     ready: bool = False
     items: Sequence[Item] = ()
@@ -126,7 +123,7 @@ class Worker:
         """Seconds that it has until it must be ready; infinite once it is."""
         return math.inf if self.ready else max(self.started + START_SECONDS - time.monotonic(), 0.0)
 
-    def send(self, items: Sequence[Item], cells: "Sequence[Cell]") -> None:
+    def send(self, items: Sequence[Item], cells: Sequence[Cell]) -> None:
         """Hand a batch over. That it has died meanwhile is seen when its answer is waited for."""
         self.items = items
         if items:
@@ -202,7 +199,7 @@ def _start(context: Any, directory: Path, options: BatchOptions) -> Worker:
 
 
 def exchange(
-    cells: "Sequence[Cell]", schedule: Schedule, start: Callable[[], Worker], workers: int
+    cells: Sequence[Cell], schedule: Schedule, start: Callable[[], Worker], workers: int
 ) -> Generator[BatchResult, None, None]:
     """Hand out batches and take in results until nothing is left; a worker that dies is replaced."""
     pool: list[Worker] = []
@@ -262,7 +259,7 @@ def exchange(
             worker.end()
 
 
-def _handle_dead_worker(cells: "Sequence[Cell]", schedule: Schedule, worker: Worker) -> BatchResult | None:
+def _handle_dead_worker(cells: Sequence[Cell], schedule: Schedule, worker: Worker) -> BatchResult | None:
     """Return the batch of a dead worker to the schedule; a simulation that ended two workers counts as failed."""
     name = str(worker.process.pid)
     worker.process.join(timeout=5)
@@ -283,7 +280,7 @@ def available_cores() -> int:
 
 
 def run_local(
-    work: "Work", workspace: Workspace, options: BatchOptions, jobs: int | None
+    work: Work, workspace: Workspace, options: BatchOptions, jobs: int | None
 ) -> Generator[BatchResult, None, None]:
     """Do all batches on this machine.
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
@@ -14,21 +14,19 @@ from p2psim.core import registry
 from p2psim.core.errors import FolderError, InputError, SimulationError, check_place
 from p2psim.core.faults import path_of, show
 from p2psim.core.options import AS_TUPLE, INT32, Few, Options, given
-from p2psim.runs import describing, manifest, store
+from p2psim.runs import compaction, describing, manifest, store
 from p2psim.runs.batches import BatchOptions
 from p2psim.runs.checking import assess_cells, warnings_of
 from p2psim.runs.clusters import connect, run_dask
 from p2psim.runs.invocations import InvocationRecorder
+from p2psim.runs.parts import RunKey
 from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room
 from p2psim.runs.pool import available_cores, refuse_unguarded, run_local, warm_up
 from p2psim.runs.progress import shown
+from p2psim.runs.result import Result
 from p2psim.runs.work import Work
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.simulation.workspace import Workspace
-
-if TYPE_CHECKING:
-    from p2psim.runs.parts import RunKey
-    from p2psim.runs.result import Result
-    from p2psim.scenario.model import Cell, Scenario
 
 #: Where run folders go when nothing is said.
 RUNS = Path("runs")
@@ -52,7 +50,7 @@ class RunOptions(Options):
     arguments: Annotated[tuple[str, ...], AS_TUPLE] | None = None
 
 
-def default_folder(scenario: "Scenario") -> Path:
+def default_folder(scenario: Scenario) -> Path:
     """``runs/NAME``; what a file name cannot hold becomes a hyphen."""
     name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in scenario.name).strip(
         "."
@@ -61,7 +59,7 @@ def default_folder(scenario: "Scenario") -> Path:
 
 
 def run(
-    scenario: "Scenario",
+    scenario: Scenario,
     out: str | os.PathLike[str] | None = None,
     *,
     jobs: int | None = 1,
@@ -74,7 +72,7 @@ def run(
     confirm_cells: bool = False,
     tell: Callable[[str], None] | None = None,
     arguments: Sequence[str] | None = None,
-) -> "Result":
+) -> Result:
     """Run what is missing of a study, and return its results.
 
     Parameters
@@ -121,9 +119,7 @@ def run(
         When interrupted; what was finished is kept.
     """
     values = locals().copy()
-    from p2psim.runs.result import Result
     from p2psim.scenario.cells import cells
-    from p2psim.scenario.model import Scenario
 
     if not isinstance(scenario, Scenario):
         raise InputError(f"run takes a Scenario, got {show(scenario)}; Scenario.load reads one from a file")
@@ -164,15 +160,13 @@ class Study:
     """
 
     folder: Path
-    scenario: "Scenario"
-    grid: "Sequence[Cell]"
+    scenario: Scenario
+    grid: Sequence[Cell]
     options: RunOptions
     tell: Callable[[str], None]
 
-    def complete(self) -> "dict[RunKey, str]":
+    def complete(self) -> dict[RunKey, str]:
         """Complete the run folder; returns what failed."""
-        from p2psim.runs import compaction
-
         folder, scenario, grid, options = self.folder, self.scenario, self.grid, self.options
         record = InvocationRecorder(options.arguments, options.executor, options.jobs)
         with contextlib.ExitStack() as stack:
@@ -273,7 +267,7 @@ class Study:
 
     def _execute(
         self, work: Work, workspace: Workspace, client: Any, record: InvocationRecorder
-    ) -> "dict[RunKey, str]":
+    ) -> dict[RunKey, str]:
         """Simulate, keeping each batch as it comes; returns what failed."""
         failed: dict[RunKey, str] = {}
         if not work.items:

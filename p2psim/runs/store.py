@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,12 +26,10 @@ from p2psim.runs import manifest
 from p2psim.runs.manifest import Manifest, RunEntry
 from p2psim.runs.parts import TABLES, EncodedPart, RunKey, StoredPart, read_part
 from p2psim.runs.seals import DamagedError, Print, damage, opened, print_of, sealed
+from p2psim.runs.tables import StoredTables
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.outcome import check_event_format
 from p2psim.simulation.workspace import write_archive
-
-if TYPE_CHECKING:
-    from p2psim.runs.tables import StoredTables
 
 #: The file that a run holds while it writes.
 LOCK = ".lock"
@@ -192,9 +189,9 @@ class Content:
 
     manifest: Manifest
     parts: tuple[StoredPart, ...]
-    earlier: "StoredTables"
+    earlier: StoredTables
 
-    def sources(self) -> "dict[RunKey, StoredPart | StoredTables]":
+    def sources(self) -> dict[RunKey, StoredPart | StoredTables]:
         """Where the rows of each finished simulation are."""
         in_parts = {key: part for part in self.parts for key in part.runs}
         return {**in_parts, **dict.fromkeys(self.manifest.runs, self.earlier)}
@@ -226,8 +223,6 @@ def read_content(folder: Path) -> Content:
     FolderError
         If a file is missing or damaged, or its events are of another format than those that would be added.
     """
-    from p2psim.runs.tables import StoredTables
-
     _complete(folder)
     stored = manifest.read(folder)
     _refuse_strangers(folder, stored)

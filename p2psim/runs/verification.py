@@ -10,9 +10,10 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError, SimulationError
 from p2psim.core.events import BEGIN, COLUMNS, COMMIT, EVENT, KINDS, LEARNER, OUTCOMES, SEND
@@ -28,15 +29,11 @@ from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
 from p2psim.runs.manifest import CellEntry, check_format
 from p2psim.runs.result import Result
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE, verify_replica
 from p2psim.simulation.outcome import Series, check_event_format
 from p2psim.simulation.prepared import PreparedData
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from p2psim.scenario.model import Scenario
 
 
 @dataclass(frozen=True)
@@ -185,8 +182,6 @@ def _by_run(table: pd.DataFrame | None) -> dict[tuple[int, int], pd.DataFrame]:
 
 def _stream(rows: pd.DataFrame) -> np.ndarray:
     """Events as the engine made them."""
-    import pandas as pd
-
     words = {"kind": KINDS, "outcome": OUTCOMES}
     stream = np.zeros(len(rows), EVENT)
     for name in COLUMNS:
@@ -195,8 +190,6 @@ def _stream(rows: pd.DataFrame) -> np.ndarray:
 
 
 def _series(rows: pd.DataFrame) -> Iterator[Series]:
-    import pandas as pd
-
     groups: Any = rows.groupby(["metric", "model", "agent"], sort=False, observed=True, dropna=False)
     for (metric, model, agent), values in groups:
         yield Series(

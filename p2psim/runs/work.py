@@ -15,18 +15,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from p2psim.core.intervals import Interval, mean_interval
 from p2psim.runs.batches import BatchResult, Item
+from p2psim.runs.compaction import values_of_content, values_of_part
+from p2psim.runs.parts import RunKey
+from p2psim.runs.store import Content
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.record import Sequential, Until, most
-
-if TYPE_CHECKING:
-    from p2psim.runs.parts import RunKey
-    from p2psim.runs.store import Content
-    from p2psim.scenario.model import Cell, Scenario
 
 
 class Work:
@@ -57,8 +56,6 @@ class Work:
     def __init__(
         self, scenario: Scenario, grid: Sequence[Cell], content: Content | None, only: Item | None = None
     ):
-        from p2psim.runs.compaction import values_of_content
-
         self.grid = grid
         self.planned = 0
         self.verdicts: dict[str, Verdict] = {}
@@ -96,8 +93,6 @@ class Work:
 
     def take_in(self, result: BatchResult) -> None:
         """Learn what a batch gave."""
-        from p2psim.runs.compaction import values_of_part
-
         if self.rule is not None and result.part is not None:
             self._take_in_values(values_of_part(result.part, self.rule.until))
         for cell, replica in result.failed:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,17 +20,13 @@ from p2psim.core.text_tables import decimal
 from p2psim.learning.losses.protocol import Loss
 from p2psim.learning.optimum import check_unique, minimise_squared
 from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, l2_of, star_algorithm
 from p2psim.simulation.algorithms.replay import record_bound
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.workspace import Workspace
 from p2psim.theory.forecasts.statistics import SENSITIVITY, disclosed, joint_moment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from p2psim.scenario.model import Scenario
 
 #: PreparedData of parties that nobody has records of.
 EXCHANGED = "exchanged"

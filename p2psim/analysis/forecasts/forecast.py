@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from p2psim.analysis.forecasts.learners import RoundsSetting, StarSetting
 from p2psim.analysis.forecasts.star_setting import MomentRecursion, Setting, refuse_unknown
 from p2psim.analysis.forecasts.variances import overruns
 from p2psim.core.errors import MeaningError
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
+from p2psim.simulation.outcome import Series
+from p2psim.simulation.prepared import PreparedData
 from p2psim.theory.forecasts.split import Split
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.outcome import Series
-    from p2psim.simulation.prepared import PreparedData
 
 #: Probability that an owner runs out of answers, from which on it is reported.
 _RUNS_OUT = 1e-3

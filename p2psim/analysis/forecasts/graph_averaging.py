@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -20,11 +20,9 @@ from p2psim.analysis.forecasts.graph_setting import (
 from p2psim.core.errors import MeaningError
 from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.spectrum import weight_matrix
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.prepared import PreparedData
 from p2psim.theory.forecasts import gossip
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)

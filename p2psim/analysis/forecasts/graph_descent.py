@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +26,12 @@ from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.batches import batch_of
 from p2psim.learning.graph.optimum import graph_balance, graph_expansion, minimise_alone, minimise_together
 from p2psim.network.spectrum import weight_matrix
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.graph import GraphCell
+from p2psim.simulation.prepared import PreparedData
 from p2psim.theory.forecasts.descent import LinearDescent, linear_descent
 from p2psim.theory.forecasts.descent_orders import GapMoments, Orders, sampled, vectors
 from p2psim.theory.forecasts.descent_path import DescentPath, distances, path
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
 
 #: Longest state of descent along drawn orders, which needs no squares of that.
 MOST_DRAWN = 20_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -19,17 +19,15 @@ from p2psim.core.errors import MeaningError
 from p2psim.learning.graph.optimum import minimise_alone, propagate
 from p2psim.learning.steps import PrivateWarmStart
 from p2psim.network.channels.loss import GilbertElliott
+from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import EveryTime
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.agents import long_run_frequencies
 from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.algorithms.graph_setting import algorithm_of
 from p2psim.simulation.algorithms.graph_start import start_scales
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.outcome import Series
-    from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.outcome import Series
+from p2psim.simulation.prepared import PreparedData
 
 #: Longest state n·p of descent, and most agents of averaging, whose moments are squares of that.
 MOST_NUMBERS = 2_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,10 @@ from p2psim.analysis.forecasts.forecast import Calibration
 from p2psim.core.errors import MeaningError
 from p2psim.core.registry import parts, place_of
 from p2psim.network.topologies import is_redrawn
+from p2psim.scenario.model import Scenario
+from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.simulate import simulate
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
-    from p2psim.simulation.workspace import Workspace
+from p2psim.simulation.workspace import Workspace
 
 
 def forecast_of(scenario: Scenario, case: PreparedData, replica: int = 0) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -20,18 +20,15 @@ from p2psim.core.registry import place_of
 from p2psim.learning.owner_kernel import FROM_SUMS
 from p2psim.learning.star.expansion import balance, expansion
 from p2psim.learning.steps import Weighting
-from p2psim.privacy.plan import Limit
+from p2psim.network.section import NetworkSection
+from p2psim.privacy.allocations import Allocation
+from p2psim.privacy.plan import Limit, Plan
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
 from p2psim.simulation.algorithms.replay import plan_releases
 from p2psim.theory.forecasts.linear_star import LocalModel
-
-if TYPE_CHECKING:
-    from p2psim.network.section import NetworkSection
-    from p2psim.privacy.allocations import Allocation
-    from p2psim.privacy.plan import Plan
-    from p2psim.scenario.model import Scenario
-    from p2psim.theory.forecasts.split import Split
+from p2psim.theory.forecasts.split import Split
 
 #: So many standard deviations around the mean are wanted inside the box.
 INSIDE = 3.0

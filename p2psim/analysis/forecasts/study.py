@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from p2psim.analysis.forecasts.best import Best, best
 from p2psim.analysis.forecasts.coalitions import CoalitionReport, market
@@ -17,10 +17,8 @@ from p2psim.analysis.forecasts.pilot import calibrate, forecast_of
 from p2psim.core.errors import InputError, P2PSimError
 from p2psim.runs.pilot import refuse_excess
 from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.simulation.workspace import Workspace
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Cell, Scenario
 
 
 @dataclass(frozen=True)

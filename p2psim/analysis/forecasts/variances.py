@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from p2psim.core.errors import MeaningError
 from p2psim.privacy.allocations import Contraction, Geometric, Uniform
 from p2psim.privacy.mechanisms import noise_scales
+from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import UNLIMITED, Releases
+from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.theory.forecasts.descent import LinearDescent
 from p2psim.theory.forecasts.descent_path import DescentPath, known_wakes_noise, unconditional_variances
 from p2psim.theory.forecasts.split import average_variances, geometric_variances
-
-if TYPE_CHECKING:
-    from p2psim.privacy.plan import Plan
-    from p2psim.simulation.algorithms.replay import ReplaySetup
 
 
 def answer_variances(plan: Plan, frequencies: np.ndarray, steps: int) -> np.ndarray:
