@@ -107,7 +107,7 @@ def differing_keys(a: Result, b: Result) -> list[str]:
     fixed = [] if graphs[0] == graphs[1] else ["network.topology"]
     if any(key.startswith("network.topology") for key in {*a.swept} & {*b.swept}):
         fixed = []  # pairs have the same value of it
-    return [*fixed, *({*a.swept} ^ {*b.swept})]
+    return [*fixed, *sorted({*a.swept} ^ {*b.swept})]
 
 
 def _same(given: Any, held: Any) -> bool:

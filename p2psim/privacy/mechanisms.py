@@ -67,6 +67,11 @@ class Mechanism(Options):
         """
 
     @property
+    def scales_linearly(self) -> bool:
+        """Whether noise of a scale is that of scale one times it."""
+        return type(self).of_scale is Mechanism.of_scale
+
+    @property
     def title(self) -> str:
         """How messages call it."""
         return f"the {self.kind} mechanism"

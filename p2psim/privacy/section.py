@@ -34,6 +34,8 @@ class SensitivityBound(Options):
         Whether it is taken over all models, so that it is finite only where models or slopes are bounded.
     audit_note : str
         What an audit says of it beside its findings; empty for nothing.
+    needs_records : bool
+        Whether it is read off the records in hand.
     """
 
     kind: Any
@@ -41,6 +43,7 @@ class SensitivityBound(Options):
     holds: ClassVar[bool] = True
     is_checked: ClassVar[bool] = False
     over_models: ClassVar[bool] = False
+    needs_records: ClassVar[bool] = False
     audit_note: ClassVar[str] = ""
 
     @property
@@ -139,6 +142,7 @@ class Empirical(SensitivityBound):
 
     kind: Literal["empirical"] = "empirical"
     holds: ClassVar[bool] = False
+    needs_records: ClassVar[bool] = True
     over_models: ClassVar[bool] = True
     audit_note: ClassVar[str] = (
         "an empirical bound is read off the data: audited as if it held, which nothing guarantees"

@@ -16,7 +16,6 @@ from p2psim.runs.tables import SWEPT_TABLES, rank
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
 from p2psim.simulation import simulate as simulation
-from p2psim.simulation.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,11 @@ class Simulation:
     def _repr_html_(self) -> str:
         from html import escape
 
-        last = self.metrics.groupby(["model", "metric"], observed=True)["value"].last()
-        return f"<p>{escape(repr(self))}</p>{last.to_frame('last value').reset_index().to_html(index=False)}"
+        keys = ["model", "metric"]
+        last = self.metrics.drop_duplicates(keys, keep="last").sort_values(keys)[[*keys, "value"]]
+        return (
+            f"<p>{escape(repr(self))}</p>{last.rename(columns={'value': 'last value'}).to_html(index=False)}"
+        )
 
 
 class _Chosen(Options):
@@ -76,10 +78,6 @@ class _Chosen(Options):
 
     replica: Index
     cell: Index
-
-
-#: Prepared data of the scenarios that were simulated last, so that replicas and cells share them.
-_WORKSPACE = Workspace(None)
 
 
 def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
@@ -131,7 +129,7 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     whole = which.scenario.model_copy(update={"record": record})
     # BLAS sums in an order that depends on its number of threads: one, as in a run.
     with threadpool_limits(limits=1):
-        outcome = simulation.simulate(whole, chosen.replica, _WORKSPACE)
+        outcome = simulation.simulate(whole, chosen.replica, simulation.SESSION.workspace)
     tables = {}
     for name, pieces in tables_of([outcome]).items():
         table = pieces[0].to_pandas()

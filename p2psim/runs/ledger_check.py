@@ -77,7 +77,7 @@ def faults(
         return
     # Where records broke the claimed bound, by the compiled replay; clipped ones break none.
     violations, sensitivity = Violations.none(plan.budget.size), scenario.privacy.sensitivity
-    if sensitivity is not None and sensitivity.kind != "clip" and noise.shape[0] == order.size:
+    if sensitivity is not None and sensitivity.is_checked and noise.shape[0] == order.size:
         in_order = np.empty_like(noise)
         in_order[order] = noise
         replay = cell.replay(streams)

@@ -293,8 +293,8 @@ class Result:
 
         def last(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
             # Metrics as plain text afterwards: of all rows it would take longer than all else.
-            groups = rows.groupby(by, observed=True, sort=True)["value"]
-            return groups.last().reset_index().astype({"metric": "str"})
+            ends = rows.drop_duplicates(by, keep="last").sort_values(by, ignore_index=True)
+            return ends[[*by, "value"]].astype({"metric": "str"})
 
         metrics, of_none = self.metrics, self.metrics["agent"].isna()
         of_all = last(metrics[of_none], keys).set_index(keys)["value"]

@@ -88,9 +88,16 @@ _KEPT_CELLS = 64
 
 
 class Session:
-    """What consecutive simulations of one process share: events with unit noise, and cells. It changes no result."""
+    """What consecutive simulations of one process share: events with unit noise, and cells. It changes no result.
+
+    Attributes
+    ----------
+    workspace : Workspace
+        Prepared data of simulations that are asked for one by one, in memory.
+    """
 
     def __init__(self) -> None:
+        self.workspace = Workspace(None)
         self.events = EventCache()
         # By the scenario's id, the case's and, where each replica draws its own, the replica; with the scenario, so
         # that its id stays its own.

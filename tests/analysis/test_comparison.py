@@ -1,6 +1,8 @@
 """Comparing runs: what is paired with what, and what is refused."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import small_study as small
 from scipy import stats
 
 import p2psim
-from p2psim.analysis.comparison import compare, compare_within
+from p2psim.analysis.comparison import compare, compare_within, differing_keys
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
 
@@ -51,6 +53,14 @@ def test_a_run_differs_in_nothing_from_itself(results: tuple[p2psim.Result, p2ps
     table = compare(results[0], results[0])
     assert (table[["difference", "low", "high"]].to_numpy() == 0).all()
     assert table["ratio"].to_numpy() == pytest.approx(1)
+
+
+def test_keys_that_only_one_run_sweeps_come_in_alphabetical_order() -> None:
+    def swept(*keys: str) -> p2psim.Result:
+        return cast("p2psim.Result", SimpleNamespace(scenario_tree={}, swept=list(keys)))
+
+    a, b = swept("privacy.epsilon", "seed", "record.every"), swept("seed", "network.channel.loss")
+    assert differing_keys(a, b) == ["network.channel.loss", "privacy.epsilon", "record.every"]
 
 
 def test_other_seeds_are_not_paired(results: tuple[p2psim.Result, p2psim.Result], tmp_path: Path) -> None:

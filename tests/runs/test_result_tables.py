@@ -57,6 +57,24 @@ def test_wide_keeps_moments_that_repeat_and_agents_apart():
     assert table.dropna(subset="b").set_index("agent")["b"].to_dict() == {0: 3, 1: 4}
 
 
+def test_the_last_value_is_that_of_the_last_record_even_if_undefined():
+    metrics = pd.DataFrame(
+        {
+            "cell": 0, "replica": [0, 0, 1, 1, 0, 0, 0], "model": "main",
+            "metric": ["a", "a", "a", "a", "b", "b", "b"],
+            "agent": pd.array([None, None, None, None, 0, 0, 1], dtype="Int32"),
+            "value": [1.0, np.nan, np.nan, 2.0, 3.0, 4.0, 6.0],
+        }
+    ).astype({"model": "category", "metric": "category"})  # fmt: skip
+    result = p2psim.Result(None, None)
+    result.metrics = metrics
+    last = result.last_values(["cell", "model", "metric", "replica"])
+    expected = {"a": [np.nan, 2.0], "b (mean over agents)": [5.0]}
+    for metric, values in expected.items():
+        np.testing.assert_array_equal(last[:, :, metric], values)
+    assert len(last) == 3
+
+
 def test_a_notebook_shows_the_summary(result):
     shown = result._repr_html_()
     assert repr(result).split(":")[0].replace("'", "&#x27;") in shown

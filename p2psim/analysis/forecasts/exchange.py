@@ -231,9 +231,9 @@ def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
     availability = scenario.network.availability
     absences = [getattr(part, "depends", None) for part in getattr(availability, "parts", (availability,))]
     by_label = any(reason is not None and reason.on == "label" for reason in absences)
-    empirical = sensitivity is not None and sensitivity.kind == "empirical"
+    empirical = sensitivity is not None and sensitivity.needs_records
     other = agents is not None and agents != len(parties)
-    batches = star_algorithm(scenario).batch.kind != "whole"
+    batches = star_algorithm(scenario).batch.code is not None
     _check_loss(scenario.learning.score_loss)
     for place, holds, message in (
         ("network.topology.agents", other, f"is {agents}, and there are statistics of {len(parties)}"),

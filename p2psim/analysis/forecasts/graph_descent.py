@@ -333,7 +333,7 @@ def _reasons(cell: GraphCell, drawn: bool) -> tuple[str, ...]:
         {
             f"{loss.kind} loss: a quadratic model at the minimiser": not loss.is_squared_error,
             "gradients may be clipped: a linear model of those that are not": bool(np.isfinite(rule.clip)),
-            "batches: the variance of sampling is not in it": batch.kind != "whole",
+            "batches: the variance of sampling is not in it": batch.code is not None,
             "rounding to the grid is not in it": rule.grid is not None,
             "releases end, budgets know all wakes, or agents are many: an average over drawn orders of wakes": drawn,
         }

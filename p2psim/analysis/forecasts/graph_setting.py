@@ -19,6 +19,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.learning.graph.optimum import minimise_alone, propagate
 from p2psim.learning.steps import PrivateWarmStart
 from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.verify_resending import Resending
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import EveryTime
 from p2psim.simulation.algorithms import adapter_of
@@ -121,7 +122,7 @@ def refuse_network(scenario: Scenario, needs: Needs) -> None:
     refuse_unknown(network)
     channel, availability, on_graphs = network.channel, network.availability, "forecasts on graphs need"
     timeless = channel.latency == 0 and channel.airtime == 0 and channel.bandwidth is None
-    independent = channel.retransmit.kind == "none" and not isinstance(channel.loss, GilbertElliott)
+    independent = channel.resending == Resending() and not isinstance(channel.loss, GilbertElliott)
     untimed = f"{on_graphs} messages that take no time: no latency, airtime or bandwidth"
     whole = f"{of} messages that all arrive: otherwise neighbours know older models"
     single = "forecasts of averaging need losses that are independent, without retransmission"
@@ -131,7 +132,7 @@ def refuse_network(scenario: Scenario, needs: Needs) -> None:
         ("channel", timeless, untimed),
         ("channel.loss", channel.ideal or not needs.lossless, whole),
         ("channel", independent, single),
-        ("availability", availability.kind in ("always", "bernoulli"), missed),
+        ("availability", not availability.has_spans, missed),
     ):
         if not holds:
             raise MeaningError(f"network.{place}", message)

@@ -179,15 +179,15 @@ def unstable(parameter: str) -> str:
 
 
 def _reasons(cell: star.StarCell) -> dict[str, bool]:
-    network, exchange = cell.setup.network, cell.scenario.network.exchange.kind
-    asked = exchange == "request" and not is_shared(network)
-    fresh = star.algorithm_of(cell.scenario).staleness.kind == "none"
+    network, exchange = cell.setup.network, cell.scenario.network.exchange
+    asked = exchange.has_clocks and not is_shared(network)
+    discounts = star.algorithm_of(cell.scenario).staleness.weight(1) < 1
     return {
-        f"{exchange}: answers to older models, and not by independent owners": not asked,
+        f"{exchange.kind}: answers to older models, and not by independent owners": not asked,
         "the channel is not ideal: which owner answers depends on the past": asked
         and not network.channel.ideal,
         f"{_AWAY} their answers come in bursts": not network.availability.ideal,
-        "all answers count as fresh": not fresh and not asked,
+        "all answers count as fresh": discounts and not asked,
     }
 
 
@@ -242,7 +242,7 @@ class RoundsSetting(Setting):
         """See `Setting.of`: with the probabilities that owners answer, and that their answers are used."""
         network = cell.setup.network
         response, availability = answering(network), network.availability
-        in_spells = not availability.ideal and availability.kind != "bernoulli"
+        in_spells = availability.has_spans
         has_deadline = getattr(network.exchange, "deadline", None) is not None
         asks_all = network.exchange.asked(network.links.agents) == network.links.agents
         lacking = reasons(cell, {f"{_AWAY} they miss rounds in a row": in_spells}) + those_that_hold(
@@ -250,7 +250,7 @@ class RoundsSetting(Setting):
                 **dict.fromkeys(response.lacking, True),
                 f"who answers in time is counted in {response.draws:,} draws": bool(response.draws),
                 "answers after the deadline count as given": has_deadline
-                and cell.scenario.privacy.allocation.kind != "horizon",
+                and not cell.scenario.privacy.allocation.for_stars,
                 UNKNOWN: not response.known,
                 "owners are drawn for each round: taken as independent of each other": not asks_all,
             }

@@ -266,7 +266,7 @@ def reasons(cell: LearnerCell, more: Mapping[str, bool]) -> tuple[str, ...]:
     """Everything that a cell has and its forecast has not, with what its algorithm adds."""
     scenario, problem, algorithm = cell.scenario, cell.problem, star_algorithm(cell.scenario)
     sensitivity, exchanged = scenario.privacy.sensitivity, cell.case.problem_id == EXCHANGED
-    clips = sensitivity is not None and sensitivity.kind == "clip"
+    clips = sensitivity is not None and sensitivity.clipping is not None
     clipped = cell.rule.how != FROM_SUMS and bool(np.isfinite(cell.rule.clip))
     return those_that_hold(
         {
@@ -276,7 +276,7 @@ def reasons(cell: LearnerCell, more: Mapping[str, bool]) -> tuple[str, ...]:
             "gradients may be clipped: a linear model of those that are not": not exchanged and clipped,
             "the box acts on the minimiser": problem.box_is_active,
             **more,
-            "batches: the variance of sampling is not in it": algorithm.batch.kind != "whole",
+            "batches: the variance of sampling is not in it": algorithm.batch.code is not None,
             "estimated frequencies count as known": algorithm.reweight == "estimated",
             f"{scenario.privacy.allocation.kind}: budgets as expected before the run": cell.setup.plan.clairvoyant,
             "rounding to the grid is not in it": cell.rule.grid is not None,

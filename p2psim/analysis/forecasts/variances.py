@@ -38,7 +38,8 @@ def answer_variances(plan: Plan, frequencies: np.ndarray, steps: int) -> np.ndar
     if not plan.mechanism.is_private:
         return np.zeros((1, N)).repeat(steps, axis=0)
     most = np.where(plan.releases == UNLIMITED, steps, np.minimum(plan.releases, steps))
-    if isinstance(plan.allocation, Geometric) and plan.mechanism.kind == "laplace" and not plan.sampled:
+    falls_as_loss = plan.mechanism.power == 1 and plan.mechanism.scales_linearly
+    if isinstance(plan.allocation, Geometric) and falls_as_loss and not plan.sampled:
         first = _variances(plan, np.ones(N, int))[:, 0]
         try:
             return geometric_variances(first, plan.allocation.ratio, frequencies, steps)
