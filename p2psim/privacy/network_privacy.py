@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from p2psim.privacy.accounting.classical import gaussian_epsilon
 
@@ -90,9 +92,6 @@ def view(weights: Any, group: Sequence[int], steps: int) -> View:
     -------
     View
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import dijkstra
-
     matrix = as_csr(weights)
     share = np.zeros(matrix.shape[0])
     own = np.unique(np.asarray(group, np.int64))
@@ -124,8 +123,6 @@ def view(weights: Any, group: Sequence[int], steps: int) -> View:
 
 def as_csr(weights: Any) -> Any:
     """A matrix as a ``scipy.sparse.csr_array`` without stored zeros."""
-    from scipy.sparse import csr_array
-
     matrix = csr_array(weights, dtype=np.float64)
     matrix.eliminate_zeros()
     return matrix
@@ -318,8 +315,6 @@ class Distance:
 
 def hop_distances(weights: Any) -> np.ndarray:
     """Hops from each agent to each other along W_ij ≠ 0, shape (n, n); infinite where there is no way."""
-    from scipy.sparse.csgraph import dijkstra
-
     return np.asarray(dijkstra(as_csr(weights), unweighted=True))
 
 

@@ -1,5 +1,7 @@
 """Percentile curves over replicas (and agents), and final values, from the tidy metrics table."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

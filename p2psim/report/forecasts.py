@@ -63,12 +63,9 @@ def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
     """Whether the forecast is exact, and what a run of the cell would say under its figures, as far as it is known."""
     from p2psim.privacy.releases import Violations
 
-    scenario, cell, exact = (
-        forecast.cell.scenario,
-        forecast.forecast.setting.cell,
-        "Exact: no approximation was made.",
-    )
-    lines = [f"Approximate: {reason}." for reason in forecast.forecast.approximate] or [exact]
+    scenario, cell = forecast.cell.scenario, forecast.forecast.setting.cell
+    lines = [f"Approximate: {reason}." for reason in forecast.forecast.approximate]
+    lines = lines or ["Exact: no approximation was made."]
     budget, scale = cell.setup.plan.budget, scenario.privacy.scale_records
     caveats = cell.caveats(Violations.none(len(budget)))
     raised = {
@@ -148,7 +145,7 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
                 "marker": style.line_style(number)["marker"],
                 "markersize": 3,
             }
-            axes.errorbar(pilots.steps, pilots.mean, 2 * pilots.error, **look)
+            axes.errorbar(pilots.step, pilots.mean, 2 * pilots.error, **look)
     local = {cell.of.curve.alone for cell in shown} - {None}
     for number, alone in enumerate(sorted(local)[:3]):
         of_first = None if number else "local models, without noise"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from p2psim.core.errors import FolderError, InputError
+from p2psim.core.errors import InputError
 from p2psim.core.figure_names import AGAINST, MEASURED_AXES
-from p2psim.runs.result import plain_scenario
+from p2psim.runs.result import Result, plain_scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -288,16 +288,8 @@ def relabelled(table: "pd.DataFrame", labels: Mapping[str, Mapping[str, str]]) -
 
 
 def _scenario(result: Any) -> Mapping[str, Any]:
-    try:
-        known: Any = getattr(result, "scenario", None)
-    except FolderError:
-        raise
-    except InputError:  # a part is missing, or arrays were given in Python: its words are in the file as well
-        known = None
-    if isinstance(known, Mapping):
-        return known
-    if hasattr(known, "resolved"):
-        tree: Mapping[str, Any] = known.resolved()
-        return tree
+    if isinstance(result, Result):
+        return result.scenario_tree
+    known: Mapping[str, Any] | None = getattr(result, "scenario", None)
     file = Path(result.path) / "scenario.yaml"
-    return plain_scenario(file) if file.is_file() else {}
+    return known or (plain_scenario(file) if file.is_file() else {})

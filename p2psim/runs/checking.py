@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +109,13 @@ class CheckReport:
 
     def _engine(self) -> str:
         """What makes the events, and why."""
-        uncompiled = [cell.scenario.network.uncompiled_parts() for cell in self.cells]
-        keys = dict.fromkeys(key for keys in uncompiled for key in keys)
         if self.scenario.network.engine == "simpy":
             return "engine: simpy, as network.engine says"
-        if not keys:
+        uncompiled = [parts for cell in self.cells if (parts := cell.scenario.network.uncompiled_parts())]
+        if not uncompiled:
             return "engine: array, since all parts of the network have a compiled form"
-        cells = (
-            ""
-            if all(uncompiled)
-            else f" in {counted(sum(map(bool, uncompiled)), 'cell')}, array in the others"
-        )
+        keys, some = dict.fromkeys(chain(*uncompiled)), counted(len(uncompiled), "cell")
+        cells = f" in {some}, array in the others" if len(uncompiled) < len(self.cells) else ""
         return f"engine: simpy{cells}, because of {', '.join(keys)}: parts of your own have no compiled form"
 
     def _time(self) -> str:
@@ -195,10 +192,10 @@ def assess_cells(scenario: Scenario, grid: Sequence[Cell], workspace: Workspace)
     facts = []
     for cell in grid:
         try:
-            workspace.case(cell.scenario, 0)
-            arrays = workspace.case(cell.scenario, 0).arrays
-            fact = computed(cell.scenario, arrays["X"], arrays["y"], partial(check, cell.scenario, workspace))
-            facts.append(replace(fact, warnings=workspace.case(cell.scenario, 0).warnings + fact.warnings))
+            case = workspace.case(cell.scenario, 0)
+            assess = partial(check, cell.scenario, workspace)
+            fact = computed(cell.scenario, case.arrays["X"], case.arrays["y"], assess)
+            facts.append(replace(fact, warnings=case.warnings + fact.warnings))
         except InputError as error:
             wrong = [*error.faults, *faults_of_files(cell.scenario)]
             faults.update(dict.fromkeys(map(scenario.locate, wrong)))

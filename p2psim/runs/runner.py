@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -52,10 +53,7 @@ class RunOptions(Options):
 
 def default_folder(scenario: Scenario) -> Path:
     """``runs/NAME``; what a file name cannot hold becomes a hyphen."""
-    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in scenario.name).strip(
-        "."
-    )
-    return RUNS / (name or "study")
+    return RUNS / (re.sub(r"[^\w.-]", "-", scenario.name).strip(".") or "study")
 
 
 def run(

@@ -7,6 +7,7 @@ A list of the figures that p2psim drew says which may be removed.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -96,8 +97,6 @@ def lock(folder: Path) -> Iterator[None]:
     FolderError
         If another run is in it, or it cannot be written to.
     """
-    import fcntl
-
     try:
         handle = open(folder / LOCK, "ab")  # noqa: SIM115 - closed by the block below
     except OSError as error:
@@ -118,8 +117,6 @@ def lock(folder: Path) -> Iterator[None]:
 
 def is_running(folder: Path) -> bool:
     """Whether a run holds the lock of a folder at this moment."""
-    import fcntl
-
     try:
         with open(folder / LOCK, "rb") as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

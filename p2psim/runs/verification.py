@@ -148,11 +148,8 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
         whole = all(run in tables[name] for name in ("events", "ledger", "agents"))
         if not (whole and run in result.noise and (run in metrics or not measured)):
             raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
-        stream, data, noise = (
-            _stream(tables["events"][run]),
-            _prepared_data(result, scenario, run),
-            result.noise[run],
-        )
+        stream, noise = _stream(tables["events"][run]), result.noise[run]
+        data = _prepared_data(result, scenario, run)
         series = tuple(_series(metrics[run])) if run in metrics else ()
         prepared = adapter_of(scenario).cell(scenario, data, replica)
         rows = {

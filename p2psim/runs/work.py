@@ -68,9 +68,8 @@ class Work:
                 self._take_in_values(values_of_content(content, self.rule.until))
             self.items = self.more()
         else:
-            wanted = (
-                [only] if only is not None else [(cell.index, r) for r in range(most(rule)) for cell in grid]
-            )
+            every = ((cell.index, replica) for replica in range(most(rule)) for cell in grid)
+            wanted = every if only is None else iter([only])
             done = content.sources() if content is not None else {}
             self.items = [item for item in wanted if (grid[item[0]].content, item[1]) not in done]
             self.planned = len(self.items)

@@ -13,14 +13,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from p2psim.core.errors import Fault
 from p2psim.core.faults import show, unknown
 from p2psim.core.nodes import Node, Place, Steps, at, find, placed, plain, put
-
-if TYPE_CHECKING:
-    import numpy as np
 
 #: Cells that a sweep may have without being asked for again.
 MOST_CELLS = 100_000
@@ -142,10 +141,8 @@ _TRIES = 64
 _KEYS = ("count", "seed", "keys", "values")
 
 
-def _points(sequence: str, dimensions: int, seed: int, count: int) -> "np.ndarray":
+def _points(sequence: str, dimensions: int, seed: int, count: int) -> np.ndarray:
     """Points of a sequence of ``scipy.stats.qmc``, or independent ones."""
-    import numpy as np
-
     random = np.random.default_rng(seed)
     if not sequence:
         return random.random((count, dimensions))

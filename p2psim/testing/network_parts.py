@@ -160,28 +160,23 @@ def check_channel(part: ChannelEffect) -> Iterator[str]:
 
 
 def check_availability(part: Availability) -> Iterator[str]:
-    """Yield what is wrong with absences."""
-    exchange: Exchange = Broadcast()
-    try:
-        shares = _network(exchange, None, part).shares()
-    except P2PSimError:
-        exchange = Request()  # It may be for a star.
+    """Yield what is wrong with absences of agents, or, where it is for a star, of owners."""
+    tried: list[list[str]] = []
+    for exchange in (Broadcast(), Request()):
+        network = _network(exchange, Channel(latency=0.2), part)
         try:
-            shares = _network(exchange, None, part).shares()
+            shares = network.shares()
+            tried.append(list(_runs("delays", network)))
         except P2PSimError as error:
-            yield f"shares: {error}"
-            return
+            tried.append([f"shares: {error}"])
+        if not tried[-1]:
+            break
+    else:
+        yield from tried[0]
+        return
     known = shares[~np.isnan(shares)] if np.shape(shares) == (AGENTS,) else np.full(1, np.inf)
     if ((known < 0) | (known > 1)).any():
         yield f"shares must be {AGENTS} numbers between 0 and 1, or NaN; got {shares}"
-    network = _network(exchange, Channel(latency=0.2), part)
-    faults = list(_runs("delays", network))
-    if faults and exchange.kind == "broadcast":
-        network = _network(Request(), Channel(latency=0.2), part)
-        faults = list(_runs("delays", network)) and faults
-    yield from faults
-    if faults:
-        return
     events, always = _play(network), _play(_network(network.exchange, network.channel))
     if not part.has_spans and (events["kind"] == LEAVE).any():
         yield "has_spans is False, and agents leave"

@@ -100,23 +100,22 @@ class Coalitions:
         """By how much a coalition lowers ψ below the zero model's."""
         return self.psi(0) - self.psi(coalition)
 
-    def shapley(self, permutations: int = PERMUTATIONS, seed: int = 0) -> Shapley:
-        """Shapley values of the worth: exact up to 12 owners, else from so many random orders."""
+    def shapley(self) -> Shapley:
+        """Shapley values of the worth: exact up to 12 owners, else from `PERMUTATIONS` random orders."""
         if self.owners <= MOST_EXACT:
             return exact_shapley(np.array([self.worth(coalition) for coalition in range(1 << self.owners)]))
-        return sampled_shapley(self.worth, self.owners, permutations, np.random.default_rng(seed))
+        return sampled_shapley(self.worth, self.owners, PERMUTATIONS, np.random.default_rng(0))
 
-    def marginal(self, owner: int, coalition: int | None = None) -> float:
-        """Fall of the coalition's ψ for a unit more of an owner's ε: −∂ψ/∂ε_i, by a central difference."""
-        inside = self.all if coalition is None else coalition
+    def marginal(self, owner: int) -> float:
+        """Fall of everybody's ψ for a unit more of an owner's ε: −∂ψ/∂ε_i, by a central difference."""
         psi = []
         for factor in (0.999, 1.001):
             budgets = self.budgets.copy()
             budgets[owner] *= factor
-            psi.append(self.psi_with(inside, budgets))
+            psi.append(self.psi_with(self.all, budgets))
         return float((psi[0] - psi[1]) / (0.002 * self.budgets[owner]))
 
-    def least_budget(self, owner: int, coalition: int | None = None) -> float | None:
+    def least_budget(self, owner: int) -> float | None:
         """ε from which on the others do no worse with an owner than without; None where no ε makes it so.
 
         Below it an owner brings more noise than knowledge. The others must grant it, or pay for it, at least this much.
@@ -124,18 +123,17 @@ class Coalitions:
         Raises
         ------
         InputError
-            If the coalition has fewer than three members, or the owner is not among them.
+            If there are fewer than three owners.
         """
-        inside = self.all if coalition is None else coalition
-        if inside.bit_count() < 3 or not inside >> owner & 1:
+        if self.owners < 3:
             raise InputError("an owner's least budget needs two others beside it")
-        without = self.psi(inside & ~(1 << owner))
+        without = self.psi(self.all & ~(1 << owner))
 
         def worse(epsilon: float) -> bool:
             budgets = self.budgets.copy()
             budgets[owner] = epsilon
             try:
-                return self.psi_with(inside, budgets) > without
+                return self.psi_with(self.all, budgets) > without
             except (MeaningError, FloatingPointError, SimulationError):
                 return True
 

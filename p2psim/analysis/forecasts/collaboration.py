@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -112,7 +113,4 @@ class Alike:
             if owners >= MOST_OWNERS:
                 return None
             last, owners = owners, min(owners + max(1, owners // 4), MOST_OWNERS)
-        while owners - last > 1:
-            middle = (last + owners) // 2
-            last, owners = (last, middle) if self.psi(middle) < alone else (middle, owners)
-        return owners
+        return bisect_left(range(owners), True, last + 1, key=lambda number: self.psi(number) < alone)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -370,10 +369,9 @@ def exported(scenario: Scenario, party: str | None, how: Disclosure) -> list[Par
             "the scenario sweeps its data; give --set sweep={} and --set KEY=VALUE for one of them"
         )
     scenario = first.scenario
-    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
-        case = Workspace(Path(directory)).case(scenario, 0)
-        cell = cast("LearnerCell", adapter_of(scenario).cell(scenario, case, 0))
-        if party is not None and party not in case.labels:
-            raise InputError(f"there is no owner {party}; known: {', '.join(case.labels[:20])}")
-        numbers = range(len(case.labels)) if party is None else [case.labels.index(party)]
-        return [disclose(cell, i, how) for i in numbers]
+    case = Workspace(None).case(scenario, 0)
+    cell = cast("LearnerCell", adapter_of(scenario).cell(scenario, case, 0))
+    if party is not None and party not in case.labels:
+        raise InputError(f"there is no owner {party}; known: {', '.join(case.labels[:20])}")
+    numbers = range(len(case.labels)) if party is None else [case.labels.index(party)]
+    return [disclose(cell, i, how) for i in numbers]

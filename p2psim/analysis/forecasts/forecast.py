@@ -60,7 +60,7 @@ class Calibration:
 
     Attributes
     ----------
-    steps : ndarray, shape (records,)
+    step : ndarray, shape (records,)
         Numbers of answers, rounds or commits, or times where runs end by time.
     forecast, mean : ndarray, shape (records,)
         What is expected, and the mean over the replicas.
@@ -70,7 +70,7 @@ class Calibration:
         Of a replica; the first, which may compile, left out.
     """
 
-    steps: np.ndarray
+    step: np.ndarray
     forecast: np.ndarray
     mean: np.ndarray
     error: np.ndarray
@@ -96,14 +96,8 @@ class Calibration:
     @property
     def tree(self) -> dict[str, Any]:
         """As ``p2psim forecast --json`` writes it."""
-        columns = {
-            "step": self.steps,
-            "forecast": self.forecast,
-            "mean": self.mean,
-            "error": self.error,
-            "z": self.z,
-        }
-        return {name: values.tolist() for name, values in columns.items()} | {"off": self.off}
+        columns = ("step", "forecast", "mean", "error", "z")
+        return {name: getattr(self, name).tolist() for name in columns} | {"off": self.off}
 
 
 @dataclass(frozen=True)

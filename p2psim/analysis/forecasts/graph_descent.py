@@ -171,9 +171,8 @@ class DescentForecast(GraphForecast):
 def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
     """See `p2psim.analysis.forecasts.forecast.setting`."""
     why = "broadcast: otherwise neighbours know older models"
-    return graph_setting(
-        scenario, case, replica, Needs(scenario.network.exchange.kind, ("broadcast",), why, True)
-    )
+    needs = Needs(scenario.network.exchange.kind, ("broadcast",), why, True)
+    return graph_setting(scenario, case, replica, needs)
 
 
 def forecast(setting: GraphSetting) -> DescentForecast:
@@ -189,11 +188,8 @@ def forecast(setting: GraphSetting) -> DescentForecast:
     cell, model = setting.cell, _model(setting)
     setup = cell.setup
     moments, wakes = recorded_moments(cell.scenario.record.every, setup.commits, setup.time, setting.rate)
-    bias, optimum, alone = (
-        model.gap(model.offset),
-        minimise_together(cell.problem),
-        minimise_alone(cell.problem),
-    )
+    bias = model.gap(model.offset)
+    optimum, alone = minimise_together(cell.problem), minimise_alone(cell.problem)
     try:
         with np.errstate(over="raise", invalid="raise"):
             parts = (

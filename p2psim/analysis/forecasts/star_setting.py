@@ -68,15 +68,13 @@ def changed(
     **algorithm: object | None,
 ) -> Scenario:
     """The scenario with another allocation, budget of each owner, horizon, ρ or c₁."""
-    privacy: dict[str, object] = {} if allocation is None else {"allocation": allocation}
+    changes: dict[str, object] = {} if allocation is None else {"allocation": allocation}
     if budgets is not None:
-        privacy["epsilon"] = {str(i): float(budget) for i, budget in enumerate(budgets)}
-    learning = scenario.learning
+        changes["epsilon"] = {str(i): float(budget) for i, budget in enumerate(budgets)}
+    privacy, learning = scenario.privacy.model_copy(update=changes), scenario.learning
     given = {key: value for key, value in algorithm.items() if value is not None}
     other = learning.model_copy(update={"algorithm": learning.algorithm.model_copy(update=given)})
-    return scenario.model_copy(
-        update={"learning": other, "privacy": scenario.privacy.model_copy(update=privacy)}
-    )
+    return scenario.model_copy(update={"learning": other, "privacy": privacy})
 
 
 @dataclass(frozen=True)

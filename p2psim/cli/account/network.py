@@ -105,11 +105,6 @@ def _draw(
     from p2psim.report import style
     from p2psim.report.account import SHARES, PairwisePrivacy, draw_network_privacy
 
-    folder = Path(args.out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out: cannot write into {folder}: {error.strerror or error}") from None
     colluding = f", colluding with {args.colluders}" if args.colluders else ""
     drawn = PairwisePrivacy(
         learned.share,
@@ -120,8 +115,7 @@ def _draw(
         NOTES,
     )
     with style.look():
-        figures = draw_network_privacy(drawn)
-        return [str(path) for stem, figure in figures.items() for path in style.save(figure, folder, stem)]
+        return list(map(str, style.save_all(draw_network_privacy(drawn), args.out)))
 
 
 def _colluders(given: str | None, agents: int) -> list[int]:

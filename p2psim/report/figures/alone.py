@@ -166,11 +166,8 @@ def draw_alone(source: Source) -> dict[str, Figure]:
     counts = notes.replicas(together.groupby("cell")["replica"].nunique().tolist())
     point = "Point: ψ of the optimum of an owner's own records, without noise."
     line = f"Line: median of the final ψ over {counts}; band: {source.band_words}."
-    x, y, title = (
-        "records of the owner (number)",
-        style.metric_label(FITNESS),
-        "each owner alone, and all together",
-    )
+    x, y = "records of the owner (number)", style.metric_label(FITNESS)
+    title = "each owner alone, and all together"
     panels.finish(figure, axes, source, x, y, title, [f"{point} {line}", *remarks])
     return {"alone": figure}
 

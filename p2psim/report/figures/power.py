@@ -247,10 +247,8 @@ def _draw(
             "F (11): (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i²; c₁, c₂ ≥ 0 fitted to the medians by relative error."
         )
     remarks += notes.hidden_note([v for line in lines for v in (line.low, line.median, line.high)])
-    y, title = (
-        style.wrapped(f"final {style.metric_label(metric)}"),
-        f"final {panels.words(metric)} against {symbol}",
-    )
+    y = style.wrapped(f"final {style.metric_label(metric)}")
+    title = f"final {panels.words(metric)} against {symbol}"
     panels.finish(figure, axes, source, style.AXIS_LABELS[name], y, title, remarks)
     stem = "size" if name == "records" else name
     return {stem if metric == FITNESS else f"{stem}-{metric}": figure}
