@@ -61,16 +61,23 @@ class Trial:
     gamma: float
 
     @property
-    def faults(self) -> tuple[str, ...]:
-        """Why the claim is refuted; empty where it stands."""
-        refuted = {
-            "more is shown than claimed": any(finding.rejects for finding in self.findings),
-            "a record moves more than claimed": self.moves > 1 + _ROUNDING,
-            "more releases than claimed": self.made > self.limit,
-            "the noise does not follow its law": self.law is not None and self.law < self.gamma / 3,
-            "noise is used twice": self.shared is not None and self.shared.p_value < self.gamma / 3,
-        }
-        return tuple(fault for fault, holds in refuted.items() if holds)
+    def faults(self) -> dict[str, str]:
+        """Why the claim is refuted, each with the numbers that show it; empty where it stands."""
+        faults = {}
+        if any(finding.rejects for finding in self.findings):
+            worst = max(self.findings, key=lambda finding: finding.shown - finding.claimed)
+            least = f"δ({worst.threshold:.3g}) is at least {worst.shown:.4g}"
+            faults["more is shown than claimed"] = f"{least}, claimed is {worst.claimed:.4g} ({worst.canary})"
+        if self.moves > 1 + _ROUNDING:
+            faults["a record moves more than claimed"] = f"{self.moves:.4g} times the sensitivity"
+        if self.made > self.limit:
+            faults["more releases than claimed"] = f"{self.made} or more instead of {self.limit}"
+        if self.law is not None and self.law < self.gamma / 3:
+            faults["the noise does not follow its law"] = f"p = {self.law:.2g}"
+        if self.shared is not None and self.shared.p_value < self.gamma / 3:
+            agree = f"the signs of two draws agree in {self.shared.agreement:.1%} of runs"
+            faults["noise is used twice"] = agree
+        return faults
 
 
 def audit_system(system: AuditSystem, replica: int, samples: int, gamma: float) -> Trial:

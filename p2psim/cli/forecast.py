@@ -74,6 +74,7 @@ def forecast(args: argparse.Namespace) -> None:
     from p2psim.analysis.forecasts.exchange import read_parties
     from p2psim.analysis.forecasts.study import forecast_scenario
     from p2psim.report.forecasts import draw_forecasts
+    from p2psim.scenario.notices import lines
 
     scenario = load_scenario(args.scenario, args)
     if args.export_statistics:
@@ -103,8 +104,9 @@ def forecast(args: argparse.Namespace) -> None:
         _show_coalitions(forecasts)
     if args.best:
         print_table(_best(forecasts), "\nleast forecast for the same budgets")
-    for reason, where in _reasons(forecasts).items():
-        print(f"approximate in {where}: {reason}")
+    reasons = ((reason, (cell.cell.index,)) for cell in forecasts for reason in cell.forecast.approximate)
+    for line in lines(reasons, [cell.cell.swept for cell in forecasts]):
+        print(f"approximate: {line}")
     for name in drawn:
         print(f"figure: {name}")
 
@@ -119,18 +121,6 @@ def _show(forecasts: "Sequence[CellForecast]", symbol: str, name: str) -> None:
     print_table(
         [row for cell in forecasts for row in cell.along(_MOMENTS)], f"\nexpected {symbol} along the run"
     )
-
-
-def _reasons(forecasts: "Sequence[CellForecast]") -> dict[str, str]:
-    """Why forecasts are approximate, and in which cells."""
-    cells: dict[str, list[int]] = {}
-    for forecast in forecasts:
-        for reason in forecast.forecast.approximate:
-            cells.setdefault(reason, []).append(forecast.cell.index)
-    return {
-        reason: "all cells" if len(numbers) == len(forecasts) else f"cells {', '.join(map(str, numbers))}"
-        for reason, numbers in cells.items()
-    }
 
 
 def _show_coalitions(forecasts: "Sequence[CellForecast]") -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,11 @@ from p2psim.report.source import BAND, Against, Float, Source, as_text, named, s
 
 #: Points of the common grid of an axis on which replicas have no points in common.
 POINTS, UNEVEN = 201, ("time", "epsilon")
+
+T = TypeVar("T")
+
+#: Label and model of a part of a table, and what is drawn of it.
+LabelledPart: TypeAlias = tuple[str, str, T]
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,27 @@ def labelled(
     for _, part in table.groupby(columns, sort=bool(by), observed=True, dropna=bool(by)):
         head = tuple(part[[*keys, "model"]].iloc[0])
         yield named[head], str(head[-1]), part
+
+
+def once(parts: Iterable[LabelledPart[T]], what: Callable[[T], Hashable]) -> list[LabelledPart[T]]:
+    """Leave out baselines of which the same is drawn as before; one that is the same everywhere has its model's name.
+
+    Parameters
+    ----------
+    parts : iterable of (label, model, what is drawn)
+    what : callable
+        Returns what tells whether the same is drawn.
+    """
+    kept: list[LabelledPart[T]] = []
+    known = defaultdict[str, set[Hashable]](set)
+    for label, model, drawn in parts:
+        if model == "main" or what(drawn) not in known[model]:
+            kept.append((label, model, drawn))
+        known[model].add(what(drawn))
+    return [
+        (model if model != "main" and len(known[model]) == 1 else label, model, drawn)
+        for label, model, drawn in kept
+    ]
 
 
 def samples_by(table: pd.DataFrame, key: str) -> tuple[Float, list[Float]]:

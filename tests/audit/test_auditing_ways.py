@@ -172,7 +172,7 @@ def test_it_stands(scenario: Scenario) -> None:
     found = run(scenario)
     assert found.audited
     for one in found.audited:
-        assert one.trial.faults == ()
+        assert one.trial.faults == {}
         assert one.trial.at_least > 0
 
 

@@ -13,7 +13,7 @@ from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, panels, style
-from p2psim.report.curves import MetricCurve, curves, labelled, quartiles_of
+from p2psim.report.curves import MetricCurve, curves, labelled, once, quartiles_of
 from p2psim.report.source import FITNESS, Float, Source
 from p2psim.scenario.record import label_of
 
@@ -132,18 +132,12 @@ def _by_records(source: Source, metric: str) -> Figure:
     table = records_and_values(source, metric)
     edges = np.unique(np.quantile(table["records"].to_numpy(dtype=float), np.linspace(0, 1, BINS + 1)))
     figure, axes = style.new_axes()
-    drawn: set[tuple[object, ...]] = set()
-    for label, model, group in labelled(table, source.swept, ["cell", "model"]):
-        x, (low, median, high) = _binned(group, edges)
-        values = (model, *median.round(12))
-        # A baseline that nothing swept changes is drawn once.
-        if model != "main" and values in drawn:
-            continue
-        drawn.add(values)
-        look = style.line_style(len(axes.lines))
+    parts = labelled(table, source.swept, ["cell", "model"])
+    binned = ((label, model, _binned(group, edges)) for label, model, group in parts)
+    for index, (label, _, (x, (low, median, high))) in enumerate(once(binned, _medians)):
+        look = style.line_style(index)
         style.shade(axes, x, low, high, look["color"])
-        shown = model if model != "main" else label or None
-        axes.plot(x, median, label=shown, markersize=6, linewidth=1.6, **look)
+        axes.plot(x, median, label=label or None, markersize=6, linewidth=1.6, **look)
     groups = f"{len(edges) - 1} groups of agents with like numbers of records, drawn at the group's mean"
     remarks = [f"Last record: median and 25 to 75 % over agents and replicas, in {groups}."]
     below, title = "records of an agent (number)", f"{panels.words(metric)} of agents by their records"
@@ -178,6 +172,10 @@ def _binned(group: pd.DataFrame, edges: Float) -> tuple[Float, Float]:
     return np.array([records[place == k].mean() for k in used]), quartiles_of(
         [values[place == k] for k in used]
     )
+
+
+def _medians(binned: tuple[Float, Float]) -> tuple[float, ...]:
+    return tuple(binned[1][1].round(12).tolist())
 
 
 def draw_groups(source: Source) -> dict[str, Figure]:

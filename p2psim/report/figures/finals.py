@@ -14,7 +14,7 @@ from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, panels, style
-from p2psim.report.curves import finals, is_number, labelled, quartiles_of, samples_by, values_of_rows
+from p2psim.report.curves import finals, is_number, labelled, once, quartiles_of, samples_by, values_of_rows
 from p2psim.report.source import FITNESS, Source, relabelled, short
 from p2psim.scenario.record import label_of
 
@@ -67,7 +67,9 @@ def _figure(source: Source, metrics: list[str]) -> Figure:
     lost: list[str] = []
     for metric in shown:
         values = tables[metric]["value"].to_numpy(dtype=float)
-        drawn.append((metric, _once(tables[metric], others), style.is_log(source.log, values)))
+        drawn.append(
+            (metric, once(labelled(tables[metric], others), _values), style.is_log(source.log, values))
+        )
         of = f" ({panels.words(metric)})" if len(shown) > 1 else ""
         if bad := int((~np.isfinite(values)).sum()):
             lost.append(f"{bad} of {len(values)} replicas end infinite or undefined{of}, counted as +∞.")
@@ -102,20 +104,8 @@ def _number_of_the_data(source: Source, table: pd.DataFrame) -> str | None:
     return keys[0] if len(keys) == 1 else None
 
 
-def _once(table: pd.DataFrame, keys: list[str]) -> Parts:
-    """Parts of the table; a baseline with the same values in all of them is kept once, and named by its model alone."""
-    out: Parts = []
-    by_model: dict[str, set[tuple[float, ...]]] = {}
-    for label, model, group in labelled(table, keys):
-        values = tuple(np.sort(group["value"].to_numpy(dtype=float)).round(12).tolist())
-        known = by_model.setdefault(model, set())
-        if model == "main" or values not in known:
-            out.append((label, model, group))
-        known.add(values)
-    return [
-        (model if model != "main" and len(by_model[model]) == 1 else label, model, group)
-        for label, model, group in out
-    ]
+def _values(group: pd.DataFrame) -> tuple[float, ...]:
+    return tuple(np.sort(group["value"].to_numpy(dtype=float)).round(12).tolist())
 
 
 def _rows(source: Source, drawn: Ends, remarks: list[str]) -> Figure:

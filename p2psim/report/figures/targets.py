@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from p2psim.core.errors import InputError
 from p2psim.report import panels, style
-from p2psim.report.curves import labelled
-from p2psim.report.source import Source
+from p2psim.report.curves import labelled, once
+from p2psim.report.source import Float, Source
 from p2psim.runs.summary import Reached, first_reached, rises, share_reached
 
 #: Bands are drawn for up to so many lines; more would hide each other.
@@ -63,17 +65,20 @@ def draw_targets(source: Source) -> dict[str, Figure]:
 def lines(source: Source, metric: str, target: float) -> list[TargetCurve]:
     """What is drawn, in the order of the cells; a baseline that is the same in all of them only once."""
     rows = source.placed_rows(metric).astype({"model": str})
-    out: list[TargetCurve] = []
-    drawn: set[tuple[object, ...]] = set()
-    for label, model, part in labelled(rows, source.swept, ["cell", "model"]):
-        group = first_reached(part, "x", target, rises(metric))
-        x, reached = group["x"].to_numpy(dtype=float), group["reached"].to_numpy(dtype=bool)
-        same = (model, *zip(x.tolist(), reached.tolist(), strict=True))
-        if model != "main" and same in drawn:
-            continue
-        drawn.add(same)
-        out.append(TargetCurve(label, share_reached(x, reached), float(part["x"].max()), x[~reached], x.size))
-    return out
+    parts = (
+        (label, model, (float(part["x"].max()), *_reached(part, target, rises(metric))))
+        for label, model, part in labelled(rows, source.swept, ["cell", "model"])
+    )
+    return [
+        TargetCurve(label, share_reached(x, reached), end, x[~reached], x.size)
+        for label, _, (end, x, reached) in once(parts, lambda drawn: tuple(drawn[1]) + tuple(drawn[2]))
+    ]
+
+
+def _reached(part: pd.DataFrame, target: float, rising: bool) -> tuple[Float, NDArray[np.bool_]]:
+    """Where each replica reached the target or ended, and which of the two."""
+    group = first_reached(part, "x", target, rising)
+    return group["x"].to_numpy(dtype=float), group["reached"].to_numpy(dtype=bool)
 
 
 def _rows(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
