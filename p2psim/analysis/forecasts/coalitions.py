@@ -100,11 +100,11 @@ class Coalitions:
         """By how much a coalition lowers ψ below the zero model's."""
         return self.psi(0) - self.psi(coalition)
 
-    def shapley(self) -> Shapley:
-        """Shapley values of the worth: exact up to 12 owners, else from `PERMUTATIONS` random orders."""
+    def shapley(self, permutations: int = PERMUTATIONS) -> Shapley:
+        """Shapley values of the worth: exact up to 12 owners, else from so many random orders."""
         if self.owners <= MOST_EXACT:
             return exact_shapley(np.array([self.worth(coalition) for coalition in range(1 << self.owners)]))
-        return sampled_shapley(self.worth, self.owners, PERMUTATIONS, np.random.default_rng(0))
+        return sampled_shapley(self.worth, self.owners, permutations, np.random.default_rng(0))
 
     def marginal(self, owner: int) -> float:
         """Fall of everybody's ψ for a unit more of an owner's ε: −∂ψ/∂ε_i, by a central difference."""
