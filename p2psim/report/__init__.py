@@ -94,7 +94,7 @@ def draw(
     requests = [replace(every, kind=name) for name in wanted]
     if not wanted and every == FigureRequest():
         requests = [
-            FigureRequest(**{**entry, "quantile": tuple(entry["quantile"])})
+            FigureRequest(**{"heading" if key == "title" else key: given for key, given in entry.items()})
             for entry in material.scenario.get("figure") or ()
         ]
     into = Path(folder) if folder is not None else Path(result.path) / "figures"

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from p2psim.privacy.accounting.accountants import type_two_error
-from p2psim.privacy.network_privacy import Distance
+from p2psim.privacy.network_privacy import Distance, epsilons
 from p2psim.report import style
 
 
@@ -99,21 +99,21 @@ class PairwisePrivacy:
     ----------
     share : ndarray, shape (n, n)
         Row v, column u: μ²σ²/Δ² of u towards v.
-    scale : ndarray, shape (6,)
-        ε at each of `SHARES`.
     distances : sequence of Distance
         Of ε.
     title : str
         The graph and the number of steps.
+    ratio : float
+        Δ/σ.
     delta : float
     notes : sequence of str
         What must be said with every number.
     """
 
     share: np.ndarray
-    scale: np.ndarray
     distances: Sequence[Distance]
     title: str
+    ratio: float
     delta: float
     notes: Sequence[str] = ()
 
@@ -140,7 +140,7 @@ def _pairs(drawn: PairwisePrivacy) -> Figure:
     axes.set(xlabel="agent u whose data are protected", ylabel="agent v who looks")
     axes.set_title(style.wrapped(f"who learns what about whom: {drawn.title}", _WRAP), loc="left")
     bar = figure.colorbar(image, ax=axes, ticks=SHARES)
-    named = zip(SHARES, drawn.scale, strict=True)
+    named = zip(SHARES, epsilons(np.array(SHARES), drawn.ratio, drawn.delta), strict=True)
     bar.ax.set_yticks(SHARES, [f"{share:g}  (ε = {epsilon:.3g})" for share, epsilon in named])
     bar.set_label(f"share μ²σ²/Δ² (in brackets ε at δ = {drawn.delta:g})")
     style.add_footnote(figure, drawn.notes)

@@ -187,7 +187,7 @@ def curves(source: Source, metric: str) -> list[MetricCurve]:
     # Baselines and numbers of one cell; a step may be recorded twice when nothing was committed between.
     for label, model, group in labelled(rows, source.swept, ["cell", "model"]):
         x, values, held = _on_one_grid(group, source.against)
-        low, median, high = quartiles(values, source.band)
+        low, median, high = quartiles(values, source.quantile)
         replicas, agents = group["replica"].nunique(), group["agent"].nunique(dropna=False)
         bad = group.loc[~np.isfinite(group["value"].to_numpy(dtype=float)), "replica"].nunique()
         mean = values.mean(axis=1)

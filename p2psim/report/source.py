@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,30 @@ FITNESS = "relative_fitness"
 
 @dataclass(frozen=True)
 class FigureRequest:
-    """What is to be drawn, in the words of a scenario's ``figure``; ``None`` leaves the choice to the kind."""
+    """What is to be drawn, in the words of a scenario's ``figure``; ``None`` leaves the choice to the kind.
+
+    Attributes
+    ----------
+    kind : str or None
+    metric : str or None
+        The metric that was asked for.
+    against : str or None
+        Horizontal axis of curves; or a swept key that the ends of cells are drawn against.
+    facet : str or None
+        Swept key of whose values each has a figure.
+    agent : int or None
+        Owner whose isolated ψ is drawn; None for the mean over owners.
+    quantile : (low, high)
+        Quantiles at the edges of bands and bars.
+    log : bool or None
+        Whether the axis of values is logarithmic; None where the values decide.
+    target : float or None
+        Value of the metric whose reaching is to be shown.
+    reference : mapping
+        Swept keys and their values in the cells that others are to be compared with.
+    heading : str or None
+        Title of the figure in the place of what the kind of figure would write.
+    """
 
     kind: str | None = None
     metric: str | None = None
@@ -39,12 +62,12 @@ class FigureRequest:
     log: bool | None = None
     target: float | None = None
     reference: Mapping[str, Any] = field(default_factory=dict)
-    title: str | None = None
+    heading: str | None = None
 
 
-@dataclass(frozen=True)
-class Source:
-    """The tables of one run, read once for all figures.
+@dataclass(frozen=True, kw_only=True)
+class Source(FigureRequest):
+    """The tables of one run, read once for all figures, and what is to be drawn of them.
 
     Attributes
     ----------
@@ -56,28 +79,14 @@ class Source:
         The run's manifest.
     scenario : mapping
         The scenario as a plain tree; empty when it is not known.
-    metric : str or None
-        The metric that was asked for.
-    against : {"step", "time", "vectors_sent", "epsilon"}
-        Horizontal axis of curves.
     warnings : sequence of str
         As a person is told them, with the cells that they concern.
-    target : float or None
-        Value of the metric whose reaching is to be shown.
-    reference : mapping
-        Swept keys and their values in the cells that others are to be compared with.
     result : object
         What all of this was read from.
+    against : {"step", "time", "vectors_sent", "epsilon"}
+        Horizontal axis of curves.
     key : str or None
         Swept key that the ends of cells are drawn against.
-    band : (low, high)
-        Quantiles at the edges of bands and bars.
-    agent : int or None
-        Owner whose isolated ψ is drawn; None for the mean over owners.
-    log : bool or None
-        Whether the axis of values is logarithmic; None where the values decide.
-    heading : str or None
-        Title of the figure in the place of what the kind of figure would write.
     fixed : mapping
         Swept keys that have one value in all cells that are left, and this value.
     """
@@ -88,17 +97,10 @@ class Source:
     events: "pd.DataFrame | None" = None
     manifest: Mapping[str, Any] = field(default_factory=dict)
     scenario: Mapping[str, Any] = field(default_factory=dict)
-    metric: str | None = None
-    against: Against = "step"
     warnings: Sequence[str] = ()
-    target: float | None = None
-    reference: Mapping[str, Any] = field(default_factory=dict)
     result: Any = None
+    against: Against = "step"
     key: str | None = None
-    band: tuple[float, float] = BAND
-    agent: int | None = None
-    log: bool | None = None
-    heading: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -167,7 +169,7 @@ class Source:
     @property
     def band_words(self) -> str:
         """The quantiles at the edges of bands, for footnotes."""
-        low, high = self.band
+        low, high = self.quantile
         return f"{100 * low:g} to {100 * high:g} %"
 
     def says(self, key: str) -> Any:
@@ -182,18 +184,8 @@ class Source:
     def showing(self, request: FigureRequest) -> "Source":
         """The same tables, to be drawn as asked."""
         along = request.against is None or request.against in AGAINST
-        return replace(
-            self,
-            metric=request.metric,
-            against=cast("Against", request.against or "step") if along else "step",
-            key=None if along else request.against,
-            target=request.target,
-            reference=request.reference,
-            agent=request.agent,
-            band=request.quantile,
-            log=request.log,
-            heading=request.title,
-        )
+        axis, key = (request.against or "step", None) if along else ("step", request.against)
+        return replace(self, **vars(request) | {"against": axis, "key": key})
 
     def check_swept(self, key: str) -> None:
         """Refuse a key that the run does not sweep.
@@ -241,15 +233,12 @@ def source(result: Any, metric: str | None = None, **words: Any) -> Source:
         What is to be drawn, as in `Source`.
     """
     return Source(
-        relabelled(result.metrics, getattr(result, "labels", {})),
-        result.ledger,
-        result.agents,
-        result.events,
-        result.manifest,
-        _scenario(result),
-        metric,
+        metrics=relabelled(result.metrics, getattr(result, "labels", {})),
+        **{name: getattr(result, name) for name in ("ledger", "agents", "events", "manifest")},
+        scenario=_scenario(result),
         warnings=tuple(getattr(result, "warnings", ())),
         result=result,
+        metric=metric,
         **words,
     )
 

@@ -85,15 +85,9 @@ def faults(
         violations = replay.violations
     caveats = cell.caveats(violations).violations
     # Each is held to what the other does not give: costs to the recorded violations, and these to those of a replay.
-    drawn_up = ledger(
-        plan,
-        lost.releases * cell.setup.queries,
-        lost.deliveries,
-        releases,
-        totals,
-        scenario.privacy.accountant,
-        cell.caveats(_recorded_violations(rows)),
-    )
+    held, accountants = cell.caveats(_recorded_violations(rows)), scenario.privacy.accountant
+    lost_releases = lost.releases * cell.setup.queries
+    drawn_up = ledger(plan, lost_releases, lost.deliveries, releases, totals, accountants, held)
     drawn_up |= zip(_VIOLATIONS, (caveats.found, caveats.steps, caveats.sizes), strict=True)
     yield from _different("ledger", rows, drawn_up)
     yield from _different("agents", tables["agents"], cell.agents())

@@ -120,9 +120,9 @@ def test_quantiles_move_bands_and_footnotes(tmp_path) -> None:
     result = run(tmp_path, {"privacy.epsilon": EPSILONS})
     for kind in ("fitness", "epsilon", "finals", "curves"):
         metric = None if kind in ("fitness", "epsilon") else "relative_fitness"
-        (figure,) = FIGURES[kind].draw(asked(result, band=(0.0, 1.0), metric=metric)).values()
+        (figure,) = FIGURES[kind].draw(asked(result, quantile=(0.0, 1.0), metric=metric)).values()
         assert "0 to 100 %" in footnote(figure)
-    (figure,) = FIGURES["fitness"].draw(asked(result, band=(0.0, 1.0))).values()
+    (figure,) = FIGURES["fitness"].draw(asked(result, quantile=(0.0, 1.0))).values()
     corners = figure.axes[0].collections[0].get_paths()[0].vertices
     last = corners[corners[:, 0] == 300][:, 1]
     # The replicas' factors go from 1/4 to 4.

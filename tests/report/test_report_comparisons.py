@@ -1,5 +1,7 @@
 """Final values side by side and against a number of the data, and values of single agents by their records."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,7 +63,9 @@ def run(dimensions: tuple[float, ...] = (20, 50, 100), each: bool = False, flag:
         "agent",
         "model",
     ]
-    return Source(table[[*columns, "metric", "value"]], pd.DataFrame(ledger), pd.DataFrame(agents))
+    return Source(
+        metrics=table[[*columns, "metric", "value"]], ledger=pd.DataFrame(ledger), agents=pd.DataFrame(agents)
+    )
 
 
 def named(axes) -> dict[str, object]:
@@ -139,7 +143,7 @@ def test_what_is_lacking_is_said() -> None:
     alone = run((20,))
     only = alone.metrics[(alone.metrics["cell"] == 0) & (alone.metrics["model"] == "main")]
     with pytest.raises(InputError, match="nothing to compare"):
-        draw_finals(Source(only, alone.ledger, alone.agents))
+        draw_finals(replace(alone, metrics=only))
 
 
 @pytest.mark.usefixtures("look")
@@ -147,6 +151,6 @@ def test_more_rows_than_can_be_read_are_left_out_and_said() -> None:
     alone = run((20,))
     only = alone.metrics[(alone.metrics["cell"] == 0) & (alone.metrics["model"] == "main")]
     cells = [only.assign(cell=cell, **{"privacy.epsilon": 1.0 + cell}) for cell in range(61)]
-    figure = draw_finals(Source(pd.concat(cells), alone.ledger, alone.agents))["finals-test_accuracy"]
+    figure = draw_finals(replace(alone, metrics=pd.concat(cells)))["finals-test_accuracy"]
     assert len(figure.axes[0].get_yticklabels()) == 60
     assert "The first 60 of 61 rows are drawn" in figure._supxlabel.get_text()

@@ -1,5 +1,7 @@
 """Curves of runs on a graph: baselines, single agents, and vectors sent as the axis."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -40,7 +42,7 @@ def run(with_sent: bool = True) -> Source:
     table = pd.DataFrame(rows)
     table["agent"] = table["agent"].astype("Int32")
     columns = ["privacy.epsilon", "cell", "replica", "step", "time", "agent", "model", "metric", "value"]
-    return Source(table[columns], pd.DataFrame(), pd.DataFrame())
+    return Source(metrics=table[columns], ledger=pd.DataFrame(), agents=pd.DataFrame())
 
 
 def test_values_of_single_agents_do_not_mix_with_those_of_all() -> None:
@@ -59,12 +61,12 @@ def test_a_baseline_that_is_the_same_everywhere_is_drawn_once() -> None:
 
 def test_curves_against_vectors_sent() -> None:
     source = run()
-    against = Source(source.metrics, source.ledger, source.agents, against="vectors_sent")
+    against = replace(source, against="vectors_sent")
     drawn = {curve.label: curve for curve in curves(against, "test_accuracy")}
     assert drawn["ε = 2, main"].x.tolist() == [0, 20, 40]
     assert drawn["ε = 2, main"].median.tolist() == pytest.approx([1.5, 1.6, 1.7])
     without = run(with_sent=False)
-    lacking = Source(without.metrics, without.ledger, without.agents, against="vectors_sent")
+    lacking = replace(without, against="vectors_sent")
     with pytest.raises(InputError, match="did not record the metric 'vectors_sent'"):
         curves(lacking, "test_accuracy")
 
@@ -77,7 +79,7 @@ def test_curves_against_privacy_spent() -> None:
     spent["value"] = spent["step"].map({0: 0.0, 10: 1.5, 20: 1.5})
     spent.loc[(spent["cell"] == 1) & (spent["step"] > 0), "value"] = float("inf")
     table = pd.concat([source.metrics, spent], ignore_index=True)
-    against = Source(table, source.ledger, source.agents, against="epsilon")
+    against = replace(source, metrics=table, against="epsilon")
     drawn = {curve.label: curve for curve in curves(against, "test_accuracy")}
     bounded, endless = drawn["ε = 1, main"], drawn["ε = 2, main"]
     assert (bounded.x[0], bounded.x[-1]) == (0, 1.5)
@@ -85,9 +87,7 @@ def test_curves_against_privacy_spent() -> None:
     assert set(bounded.median[:-1].round(12)) == {0.5}
     assert bounded.median[-1] == pytest.approx(0.7)
     assert set(endless.x) == {0.0}
-    nothing = Source(
-        table[(table["cell"] == 1) & (table["step"] > 0)], source.ledger, source.agents, against="epsilon"
-    )
+    nothing = replace(against, metrics=table[(table["cell"] == 1) & (table["step"] > 0)])
     with pytest.raises(InputError, match="no value where epsilon_spent is finite"):
         curves(nothing, "test_accuracy")
 

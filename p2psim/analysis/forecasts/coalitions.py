@@ -214,16 +214,10 @@ def market(setting: Setting) -> CoalitionReport:
     if not (setting.cell.setup.plan.mechanism.is_private and np.isfinite(game.budgets).all()):
         raise InputError("coalitions bargain over ε, and here is none: give a mechanism with noise")
     shares = game.shapley()
-    labels = setting.cell.case.labels
+    labels, budgets = setting.cell.case.labels, game.budgets.tolist()
+    owners = zip(labels, budgets, shares.values.tolist(), shares.errors.tolist(), strict=True)
     stakes = [
-        OwnerValue(
-            labels[i],
-            float(game.budgets[i]),
-            float(shares.values[i]),
-            float(shares.errors[i]),
-            game.marginal(i),
-            game.least_budget(i) if game.owners > 2 else None,
-        )
-        for i in range(game.owners)
+        OwnerValue(*known, game.marginal(i), game.least_budget(i) if game.owners > 2 else None)
+        for i, known in enumerate(owners)
     ]
     return CoalitionReport(game.table() if game.owners <= MOST_EXACT else [], stakes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict, astuple, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from p2psim.cli.account.options import positive, share, upward
@@ -99,21 +98,12 @@ def account_network(args: argparse.Namespace) -> None:
 def _draw(
     args: argparse.Namespace, learned: Shares, epsilon_rows: list[Distance], ratio: float, delta: float
 ) -> list[str]:
-    import numpy as np
-
-    from p2psim.privacy.network_privacy import epsilons
     from p2psim.report import style
-    from p2psim.report.account import SHARES, PairwisePrivacy, draw_network_privacy
+    from p2psim.report.account import PairwisePrivacy, draw_network_privacy
 
     colluding = f", colluding with {args.colluders}" if args.colluders else ""
-    drawn = PairwisePrivacy(
-        learned.share,
-        epsilons(np.array(SHARES), ratio, delta),
-        epsilon_rows,
-        f"{len(learned.share)} agents, {args.steps} steps, Δ/σ\u00a0=\u00a0{ratio:.3g}{colluding}",
-        delta,
-        NOTES,
-    )
+    title = f"{len(learned.share)} agents, {args.steps} steps, Δ/σ\u00a0=\u00a0{ratio:.3g}{colluding}"
+    drawn = PairwisePrivacy(learned.share, epsilon_rows, title, ratio, delta, NOTES)
     with style.look():
         return list(map(str, style.save_all(draw_network_privacy(drawn), args.out)))
 
@@ -146,10 +136,7 @@ def _of_scenario(args: argparse.Namespace) -> Graph:
 
 
 def _of_topology(args: argparse.Namespace) -> Graph:
-    from pydantic import ValidationError
-
-    from p2psim.core.faults import faults_of
-    from p2psim.core.nodes import Node, plain
+    from p2psim.core.nodes import plain
     from p2psim.core.options import Options
     from p2psim.network.graph import TopologyInputs
     from p2psim.network.topologies import AnyTopology, draw_links
@@ -160,17 +147,14 @@ def _of_topology(args: argparse.Namespace) -> Graph:
 
         topology: AnyTopology
 
-    written = yaml.read(args.topology, "--topology")
-    node = Node({"topology": written}, written.place)
     try:
-        topology = Asked.model_validate(plain(node), context={"folder": str(Path.cwd())}).topology
+        topology = Asked(topology=plain(yaml.read(args.topology, "--topology"))).topology
         return draw_links(topology, TopologyInputs(), seed=args.seed, replica=0)
-    except ValidationError as error:
-        raise InputError(*faults_of(error, Asked, node)) from None
     except InputError as error:
         raise InputError(*(replace(fault, key=_named(fault)) for fault in error.faults)) from None
 
 
 def _named(fault: Fault) -> str:
     """The key of a fault of a topology, which here is an argument."""
-    return f"--topology{fault.key.removeprefix('network.topology')}" if not fault.path else fault.key
+    within = fault.key.removeprefix("network.").removeprefix("topology")
+    return f"--topology{within}" if not fault.path else fault.key

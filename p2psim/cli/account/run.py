@@ -6,14 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.account.options import (
-    ACCOUNTANT,
-    at_point,
-    chosen,
-    left_out_note,
-    read_at,
-    upward,
-)
+from p2psim.cli.account.options import ACCOUNTANT, at_point, chosen, left_out_note, read_at, upward
 from p2psim.cli.arguments import ANY, command, option
 from p2psim.core.errors import InputError, MissingPartError
 from p2psim.core.printing import print_json, print_table, table_rows

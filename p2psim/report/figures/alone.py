@@ -105,7 +105,7 @@ def lines(source: Source) -> list[FitnessCurve]:
     out = []
     for label, _, group in labelled(together, others):
         x, samples = samples_by(group, "x")
-        low, median, high = quartiles_of(samples, source.band)
+        low, median, high = quartiles_of(samples, source.quantile)
         cells = group.groupby("x", sort=True)["cell"]
         isolated = np.array(
             [alone.loc[alone["cell"].isin(some), "value"].median(skipna=False) for _, some in cells]
@@ -158,7 +158,7 @@ def draw_alone(source: Source) -> dict[str, Figure]:
     remarks = []
     for index, (label, _, group) in enumerate(labelled(together, source.swept, ["cell", "model"])):
         look = style.plain_line(index)
-        low, median, high = quartiles_of([group["value"].to_numpy(dtype=float)], source.band)[:, 0]
+        low, median, high = quartiles_of([group["value"].to_numpy(dtype=float)], source.quantile)[:, 0]
         axes.axhspan(low, high, color=look["color"], alpha=0.15, linewidth=0)
         axes.axhline(median, linewidth=1.6, label=label or "together", **look)
         gain = int(np.sum(isolated > median))

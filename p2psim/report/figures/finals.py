@@ -121,7 +121,7 @@ def _rows(source: Source, drawn: Ends, remarks: list[str]) -> Figure:
         for row, (_, model, group) in enumerate(shown):
             look = style.line_style(models.index(model))
             values = group["value"].to_numpy(dtype=float)
-            low, median, high = quartiles_of([values], source.band)[:, 0]
+            low, median, high = quartiles_of([values], source.quantile)[:, 0]
             style.bar(axes, row, low, high, look["color"])
             style.mark(axes, [median], [row], look["marker"], 7, look["color"])
             _mean(axes, values.mean(), row)
@@ -163,7 +163,7 @@ def _draw_against(axes: Axes, source: Source, ends: End, key: str) -> None:
     for index, (label, _, group) in enumerate(parts):
         look = style.line_style(index)
         x, samples = samples_by(group, key)
-        low, median, high = quartiles_of(samples, source.band)
+        low, median, high = quartiles_of(samples, source.quantile)
         axes.vlines(x, low, high, color=look["color"], linewidth=2.2, alpha=0.6)
         axes.plot(x, median, label=label or None, markersize=6, linewidth=1.6, **look)
         for place, values in zip(x, samples, strict=True):

@@ -139,7 +139,7 @@ def points(source: Source, metric: str, x_of_cell: "pd.Series[float]", hide: Seq
         cells = group[np.isfinite(group["x"])].groupby(["x", "cell"], sort=True)
         samples = [values.to_numpy(dtype=float) for _, values in cells["value"]]
         x, n, squares = cells[["x", "n", "squares"]].first().to_numpy(dtype=float, na_value=np.nan).T
-        low, median, high = quartiles_of(samples, source.band)
+        low, median, high = quartiles_of(samples, source.quantile)
         used = np.isfinite(median) & (median > 0)
         if len(np.unique(x[used])) == used.sum():
             used[used] = straight_part(x[used], median[used])
