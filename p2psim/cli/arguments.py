@@ -176,6 +176,11 @@ OVERRIDES: tuple[Option, ...] = (
 )
 
 
+def as_given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Options that are handed on as they are given, by name."""
+    return {name: getattr(args, name) for name in names}
+
+
 def load_scenario(path: str, args: argparse.Namespace) -> "Scenario":
     """Read a scenario with what the command line sets."""
     from p2psim.scenario.model import Scenario

@@ -2,12 +2,9 @@
 
 import argparse
 
-from p2psim.cli.arguments import OVERRIDES, command, load_scenario, option
+from p2psim.cli.arguments import OVERRIDES, as_given, command, load_scenario, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json
-
-#: Options that are handed on as they are given.
-_AS_GIVEN = ("confirm_cells", "pilot", "jobs")
 
 
 @command(
@@ -33,9 +30,8 @@ def check(args: argparse.Namespace) -> None:
     for path in args.scenarios:
         try:
             scenario = load_scenario(path, args)
-            reports.append(
-                check_scenario(scenario, path, **{name: getattr(args, name) for name in _AS_GIVEN})
-            )
+            options = as_given(args, "confirm_cells", "pilot", "jobs")
+            reports.append(check_scenario(scenario, path, **options))
         except InputError as error:
             faults += error.faults
     if args.json:

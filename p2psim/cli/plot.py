@@ -2,12 +2,9 @@
 
 import argparse
 
-from p2psim.cli.arguments import ANY, command, number, option, read_references
+from p2psim.cli.arguments import ANY, as_given, command, number, option, read_references
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
 from p2psim.core.printing import print_json
-
-#: Options that are handed on as they are given.
-_AS_GIVEN = ("metric", "against", "target", "facet", "agent", "log", "title")
 
 
 @command(
@@ -57,7 +54,7 @@ def plot(args: argparse.Namespace) -> None:
         folder=args.out,
         reference=read_references(args.reference),
         quantile=tuple(args.quantile),
-        **{name: getattr(args, name) for name in _AS_GIVEN},
+        **as_given(args, "metric", "against", "target", "facet", "agent", "log", "title"),
     )
     if args.json:
         print_json([str(file) for file in files])

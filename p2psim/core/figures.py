@@ -231,8 +231,7 @@ _HOMES |= {"collaboration": "alone", "load": "network", "paired": "finals"}
 def _figure(name: str) -> type[Figure]:
     def draw(source: Any) -> dict[str, figure.Figure]:
         home = import_module(f"p2psim.report.figures.{_HOMES.get(name, name)}")
-        drawn: dict[str, figure.Figure] = getattr(home, f"draw_{name}")(source)
-        return drawn
+        return getattr(home, f"draw_{name}")(source)
 
     meaning, needs, facts = _OWN[name]
     keys = {key for key, names in (("quantile", WITH_QUANTILES), ("log", WITH_LOG)) if name in names}

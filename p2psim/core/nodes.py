@@ -50,8 +50,7 @@ class Node:
         if isinstance(self.content, dict):
             return self.content.get(step)
         if isinstance(self.content, list) and step.isdecimal() and int(step) < len(self.content):
-            entry: Node = self.content[int(step)]
-            return entry
+            return self.content[int(step)]
         return None
 
     def without(self, *keys: str) -> "Node":

@@ -93,8 +93,7 @@ def given(model: type[_Arguments], **arguments: Any) -> _Arguments:
     plain = {
         key: value.item() if isinstance(value, np.generic) else value for key, value in arguments.items()
     }
-    checked: _Arguments = model(**plain)
-    return checked
+    return model(**plain)
 
 
 Positive = Annotated[float, Field(gt=0)]

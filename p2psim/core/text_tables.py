@@ -129,8 +129,7 @@ def shown(value: object, most: int = 40) -> str:
 
 def opened(place: Path) -> IO[bytes]:
     """Open a file, decompressed if its name ends in .gz, .bz2, .xz or .zip (a single file inside)."""
-    stream: IO[bytes] = _OPENERS.get(place.suffix.lower(), partial(open, mode="rb"))(place)
-    return stream
+    return _OPENERS.get(place.suffix.lower(), partial(open, mode="rb"))(place)
 
 
 def _member(place: Path) -> IO[bytes]:

@@ -42,8 +42,7 @@ def draw_growth(
         drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
         axes.plot(counts, drawn, label=name, markersize=5, linewidth=1.6, **style.line_style(index))
     if len(counts) > 1:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        axes.set(xscale="log", yscale="log")
     style.finish(figure, axes, "releases (number)", quantity, title, notes)
     return figure
 
@@ -135,8 +134,7 @@ def _pairs(drawn: PairwisePrivacy) -> Figure:
     axes.grid(False)
     n = len(drawn.share)
     if n <= _NAMED:
-        axes.set_xticks(range(n))
-        axes.set_yticks(range(n))
+        axes.set(xticks=range(n), yticks=range(n))
     axes.set(xlabel="agent u whose data are protected", ylabel="agent v who looks")
     axes.set_title(style.wrapped(f"who learns what about whom: {drawn.title}", _WRAP), loc="left")
     bar = figure.colorbar(image, ax=axes, ticks=SHARES)

@@ -223,9 +223,7 @@ def _on_one_grid(group: pd.DataFrame, against: Against) -> tuple[Float, Float, i
         for x, (_, part) in zip(xs, parts, strict=True)
     ]
     of = np.array([replica for replica, _ in parts])
-    means = [
-        np.mean([v for v, r in zip(values, of, strict=True) if r == one], axis=0) for one in np.unique(of)
-    ]
+    means = [np.stack(values)[of == replica].mean(axis=0) for replica in np.unique(of)]
     early = {replica for x, (replica, _) in zip(xs, parts, strict=True) if x[-1] < end}
     return grid, np.stack(means, axis=1), len(early)
 
@@ -238,9 +236,9 @@ def finals(source: Source, metric: str) -> pd.DataFrame:
     """
     rows = source.rows_of_all(metric)
     by = ["cell", "model", "replica"]
-    last = rows["step"] == rows.groupby(by, observed=True)["step"].transform("max")
     # One step may be recorded more than once, at different times: the last counts.
-    kept = rows[last].sort_values("time", kind="stable").drop_duplicates([*by, "agent"], keep="last")
+    ordered = rows.sort_values(["step", "time"], kind="stable")
+    kept = ordered.drop_duplicates([*by, "agent"], keep="last")
     aggregated = kept.groupby(by, sort=True, observed=True)["value"].agg(lambda v: v.mean(skipna=False))
     head = kept.drop_duplicates("cell").set_index("cell")[source.swept]
     return aggregated.reset_index().join(head, on="cell")

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from p2psim.report.curves import MetricCurve
 from p2psim.report.source import Source
+from p2psim.runs.summary import raised_flags
 from p2psim.scenario import notices
 
 FLAGS: Mapping[str, str] = {
@@ -26,15 +27,11 @@ MOST_WARNINGS = 3
 def run_notes(source: Source) -> list[str]:
     """Notes on the run as a whole, the same under all of its figures."""
     out = []
-    ledger = source.ledger
-    for flag, text in FLAGS.items():
-        if flag not in ledger.columns or not len(ledger):
-            continue
-        raised = ledger.loc[ledger[flag].astype("boolean").fillna(False).astype(bool), "cell"].nunique()
-        if raised:
-            cells = ledger["cell"].nunique()
-            some = "" if raised == cells else f" (in {raised} of {cells} cells)"
-            out.append(text.format(scale=_scale(source)) + some + ".")
+    flags = raised_flags(source.ledger)
+    for flag in filter(flags.any().get, FLAGS):
+        raised, cells = source.ledger.loc[flags[flag], "cell"].nunique(), source.ledger["cell"].nunique()
+        some = "" if raised == cells else f" (in {raised} of {cells} cells)"
+        out.append(FLAGS[flag].format(scale=_scale(source)) + some + ".")
     # What is wrong with the printed forms of other algorithms concerns their steps, not what they minimise.
     of_star = source.says("learning.algorithm.kind") == "async-star"
     wrong = ", which minimises another objective" if of_star else ""

@@ -204,13 +204,12 @@ class Source(FigureRequest):
         """One source for each value of a swept key, in the order of the cells, without the key; see `check_swept`."""
         self.check_swept(key)
         table = self.metrics.drop_duplicates("cell").sort_values("cell")
-        out = []
-        for value in dict.fromkeys(table[key].tolist()):
-            part = self.of_cells(table.loc[table[key] == value, "cell"])
-            out.append(
-                replace(part, metrics=part.metrics.drop(columns=key), fixed={**self.fixed, key: value})
-            )
-        return out
+        values = dict.fromkeys(table[key].tolist())
+        parts = [(value, self.of_cells(table.loc[table[key] == value, "cell"])) for value in values]
+        return [
+            replace(part, metrics=part.metrics.drop(columns=key), fixed={**self.fixed, key: value})
+            for value, part in parts
+        ]
 
     def of_cells(self, cells: "Iterable[int]") -> "Source":
         """The tables of some cells alone."""

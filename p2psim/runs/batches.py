@@ -5,6 +5,7 @@ import os
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -182,17 +183,16 @@ class Schedule:
     """
 
     def __init__(self, items: Sequence[Item], workers: int, more: Callable[[], Sequence[Item]] = list):
-        self._items = items
+        self._items = deque(items)
         self._more = more
-        self._next = 0
-        self._again: list[Item] = []
+        self._again = deque[Item]()
         self._lost: set[Item] = set()
         self.workers = workers
         self._done = 0.0
         self._seconds = 0.0
 
     def __len__(self) -> int:
-        return len(self._items) - self._next + len(self._again)
+        return len(self._items) + len(self._again)
 
     def learn(self, result: BatchResult) -> None:
         """Take in how long a batch took. The first one compiles, so later ones count for more."""
@@ -206,7 +206,7 @@ class Schedule:
     def refill(self) -> bool:
         """Ask for more, when nothing is left and every result has been taken in; whether there is some."""
         if not len(self):
-            self._items, self._next = self._more(), 0
+            self._items.extend(self._more())
         return len(self) > 0
 
     def lose(self, items: Sequence[Item]) -> bool:
@@ -225,13 +225,11 @@ class Schedule:
 
     def take(self) -> Sequence[Item]:
         """Take the next batch off; empty when nothing is left."""
-        if self._again and self._next == len(self._items):
-            return [self._again.pop(0)]
+        if self._again and not self._items:
+            return [self._again.popleft()]
         size = 1
         if self._done:
             size = max(1, round(BATCH_SECONDS * self._done / max(self._seconds, 1e-9)))
             # Towards the end, batches small enough that nobody waits long for the last one.
             size = min(size, max(1, len(self) // (2 * self.workers))) if self.workers > 1 else size
-        batch = self._items[self._next : self._next + size]
-        self._next += len(batch)
-        return batch
+        return [self._items.popleft() for _ in range(min(size, len(self._items)))]

@@ -45,9 +45,11 @@ def describe(
     # Of cells that need no work nothing was found out anew.
     known = old.fitted | fitted
     facts = {cell.content: cell.facts for cell in old.cells} | facts
-    entries = [
-        CellEntry(cell.content, dict(cell.swept), _notes(cell), facts.get(cell.content, {})) for cell in grid
-    ]
+    entries = []
+    for cell in grid:
+        printed = getattr(cell.scenario.learning.algorithm, "form", None) == "printed"
+        notes = ("form: printed",) if printed else ()
+        entries.append(CellEntry(cell.content, dict(cell.swept), notes, facts.get(cell.content, {})))
     entries += _left_over([cell for cell in old.cells if cell.content not in present], folder, old.made_by)
     origins = registry.origins(name for cell in grid for name in _parts_of(cell))
     origins = old.made_by.get("parts", {}) | origins
@@ -106,12 +108,6 @@ def _models_in(value: Any) -> Iterator[type]:
     if isinstance(value, list | tuple):
         for entry in value:
             yield from _models_in(entry)
-
-
-def _notes(cell: Cell) -> tuple[str, ...]:
-    """Choices that every output repeats, beside the flags of the ledger."""
-    printed = getattr(cell.scenario.learning.algorithm, "form", None) == "printed"
-    return ("form: printed",) if printed else ()
 
 
 def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, Any]) -> list[CellEntry]:

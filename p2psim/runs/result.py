@@ -87,8 +87,7 @@ class Result:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """``manifest.json`` as plain values."""
-        tree: dict[str, Any] = json.loads((self.path / manifests.NAME).read_text(encoding="utf-8"))
-        return tree
+        return json.loads((self.path / manifests.NAME).read_text(encoding="utf-8"))
 
     @property
     def swept(self) -> list[str]:

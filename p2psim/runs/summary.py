@@ -57,21 +57,25 @@ def summary_of(last: pd.Series[float], ledger: pd.DataFrame, notes: Sequence[Seq
     return table
 
 
+def raised_flags(ledger: pd.DataFrame) -> pd.DataFrame:
+    """Which of the `FLAGS` of its columns each row of a ledger raises."""
+    return ledger[[name for name in FLAGS if name in ledger]].astype("boolean").fillna(False).astype(bool)
+
+
 def _privacy(ledger: pd.DataFrame, notes: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Largest ε and budget, and flags, of each cell."""
     epsilons = [
         str(name) for name in ledger if str(name).startswith("epsilon_") and name != "epsilon_claimed"
     ]
-    flags = [name for name in FLAGS if name in ledger]
     rows = []
     for number, group in ledger.groupby("cell", sort=True):
-        raised = [name for name in flags if group[name].fillna(False).astype(bool).any()]
+        raised = raised_flags(group).any()
         rows.append(
             {
                 "cell": number,
                 "epsilon spent": float(group[epsilons].max().max()) if epsilons else float("nan"),
                 "budget": float(group["budget"].max()),
-                "flags": ", ".join((*raised, *notes[group["cell"].iloc[0]])),
+                "flags": ", ".join((*raised.index[raised], *notes[group["cell"].iloc[0]])),
             }
         )
     return rows

@@ -72,8 +72,7 @@ class RecordSection(Options):
 
 def metric_named(name: str) -> type[Metric] | None:
     """The metric of a name in tables, which may end with a group in brackets; None if it is not known here."""
-    metric: type[Metric] | None = parts("metric").get(name.partition("[")[0])
-    return metric
+    return parts("metric").get(name.partition("[")[0])
 
 
 def label_of(name: str) -> str:

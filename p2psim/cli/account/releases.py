@@ -182,26 +182,19 @@ def calibrate(args: argparse.Namespace) -> None:
             raise InputError(f"--delta: must be given for {', '.join(at_delta)}")
         left_out += at_delta
         accountants = {name: accountants[name] for name in accountants if name not in at_delta}
-    losses: Any
-    if args.count is None:
-        losses = positive("--loss", args.loss)
-    elif 1 <= args.count <= MOST:
-        losses = np.ones(args.count)
-    else:
+    if args.count is not None and not 1 <= args.count <= MOST:
         raise InputError(f"--count: must be from 1 to {MOST:,}, got {args.count}")
-    solve: Any = most_releases if args.count is None else largest_loss
+    losses: Any = np.ones(args.count) if args.count else positive("--loss", args.loss)
+    solve: Any = largest_loss if args.count else most_releases
     try:
         values = [(name, solve(each, noise, losses, epsilon, delta)) for name, each in accountants.items()]
     except ValueError as error:
         raise InputError(str(error)) from None
     budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
     if args.json:
-        tree: dict[str, Any] = {"noise": noise.name, "epsilon": epsilon, "delta": delta}
-        if args.count is None:
-            tree["accountants"] = table_rows(("accountant", "releases"), values)
-        else:
-            scaled = ((name, loss, 1 / loss) for name, loss in values)
-            tree["accountants"] = table_rows(("accountant", "loss", "scale"), scaled)
+        rows = table_rows(("accountant", "loss" if args.count else "releases"), values)
+        rows = [row | {"scale": 1 / row["loss"]} if args.count else row for row in rows]
+        tree = {"noise": noise.name, "epsilon": epsilon, "delta": delta, "accountants": rows}
         print_json({**tree, "not_able": left_out})
         return
     if args.count is None:

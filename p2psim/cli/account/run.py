@@ -78,12 +78,10 @@ def _each(run: Recounted, spent: dict[str, np.ndarray], key: str) -> list[dict[s
 
 def _flags(run: Recounted) -> list[list[str]]:
     """What must be said with the numbers of each agent, as the ledger has it."""
-    from p2psim.runs.tables import FLAGS
+    from p2psim.runs.summary import raised_flags
 
-    raised = {
-        name: run.ledger[name].fillna(False).astype(bool).to_numpy() for name in FLAGS if name in run.ledger
-    }
-    return [[name for name, flags in raised.items() if flags[agent]] for agent in range(len(run.ledger))]
+    raised = raised_flags(run.ledger)
+    return [list(raised.columns[row]) for row in raised.to_numpy()]
 
 
 def _of_cell(

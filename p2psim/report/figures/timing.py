@@ -53,8 +53,7 @@ def draw_timing(source: Source) -> dict[str, Figure]:
         number[:shown], owners[:shown], marker="|", s=size, linewidths=1.1, color=colour,
         rasterized=shown > 20_000,
     )  # fmt: skip
-    main.set_xlabel(style.AXIS_LABELS["step"])
-    main.set_ylabel(word)
+    main.set(xlabel=style.AXIS_LABELS["step"], ylabel=word)
     doing = "answered at" if word == "owner" else "updated its model in"
     style.add_title(main, source.title(f"which {word} {doing} each commit"))
     main.margins(x=0.02)
@@ -67,9 +66,8 @@ def draw_timing(source: Source) -> dict[str, Figure]:
     side.barh(np.arange(count), 100 * share, height=0.7, color=colour, alpha=0.55)
     equal = len(owners) / total / count
     side.axvline(100 * equal, color="0.25", linewidth=1, linestyle="--")
-    side.set_xlim(0, 115 * max(share.max(), equal))
+    side.set(xlim=(0, 115 * max(share.max(), equal)), xlabel="share of\ncommits (%)")
     side.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-    side.set_xlabel("share of\ncommits (%)")
     side.tick_params(labelleft=False)
     side.grid(axis="y", visible=False)
     remarks = [f"Replica {replica} of cell {cell}. Dashed: equal shares."]

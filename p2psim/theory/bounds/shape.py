@@ -39,8 +39,7 @@ class ShapeBound:
 
     def __call__(self, records: ArrayLike, inverse_squares: ArrayLike) -> Float:
         """Value for n records in all and Σ1/ε_i² (arrays broadcast)."""
-        value: Float = _columns(*np.broadcast_arrays(records, inverse_squares)) @ np.array([self.c1, self.c2])
-        return value
+        return _columns(*np.broadcast_arrays(records, inverse_squares)) @ np.array([self.c1, self.c2])
 
 
 def fit_shape(records: ArrayLike, inverse_squares: ArrayLike, psi: ArrayLike) -> ShapeBound:
