@@ -212,11 +212,10 @@ def read_references(given: Sequence[str]) -> dict[str, object]:
 
 def templates() -> dict[str, str]:
     """Return the shipped scenarios, and the question that each asks (its first comment)."""
-    files = sorted(
-        (file for file in _folder().iterdir() if file.name.endswith(".yaml")), key=lambda f: f.name
-    )
-    first_lines = {file.name: file.read_text(encoding="utf-8").partition("\n")[0] for file in files}
-    return {name.removesuffix(".yaml"): line.removeprefix("#").strip() for name, line in first_lines.items()}
+    files = {file.name: file for file in _folder().iterdir() if file.name.endswith(".yaml")}
+    texts = ((name, files[name].read_text(encoding="utf-8")) for name in sorted(files))
+    questions = ((name, text.partition("\n")[0].removeprefix("#").strip()) for name, text in texts)
+    return {name.removesuffix(".yaml"): question for name, question in questions}
 
 
 def hint(path: str | Path) -> str:

@@ -80,9 +80,8 @@ def forecast(args: argparse.Namespace) -> None:
     if args.export_statistics:
         export_statistics(scenario, args)
         return
-    _refuse(
-        args, ("party", "statistics_epsilon", "statistics_delta", "statistics_seed"), "--export-statistics"
-    )
+    of_export = ("party", "statistics_epsilon", "statistics_delta", "statistics_seed")
+    _refuse(args, of_export, "--export-statistics")
     forecasts = forecast_scenario(
         scenario,
         args.calibrate,
@@ -118,9 +117,8 @@ def _show(forecasts: "Sequence[CellForecast]", symbol: str, name: str) -> None:
     print_table([row for rows in agents for row in rows[:each]], f"\n{forecasts[0].forecast.agents_title}")
     if (longest := max(map(len, agents))) > each:
         print(f"… and {forecasts[0].forecast.others(longest - each)}; --json has all")
-    print_table(
-        [row for cell in forecasts for row in cell.along(_MOMENTS)], f"\nexpected {symbol} along the run"
-    )
+    along = [row for cell in forecasts for row in cell.along(_MOMENTS)]
+    print_table(along, f"\nexpected {symbol} along the run")
 
 
 def _show_coalitions(forecasts: "Sequence[CellForecast]") -> None:

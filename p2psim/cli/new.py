@@ -69,9 +69,8 @@ def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> P
     try:
         checked_name(name)
     except ValueError as error:
-        raise InputError(
-            Fault(f"the name of a new scenario {error}; run it in the folder that the file is for")
-        ) from None
+        fault = Fault(f"the name of a new scenario {error}; run it in the folder that the file is for")
+        raise InputError(fault) from None
     written = name if _is_plain(name) else f'"{name}"'
     text = read_template(template)
     text, replaced = _NAME_LINE.subn(lambda match: f"name: {written}{match[1] or ''}", text, count=1)
@@ -92,9 +91,8 @@ def _write(files: Mapping[Path, str]) -> None:
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
-            raise InputError(
-                Fault(f"cannot be written: {error.strerror or error}", path=str(path))
-            ) from error
+            fault = Fault(f"cannot be written: {error.strerror or error}", path=str(path))
+            raise InputError(fault) from error
 
 
 #: Kinds that a file can be written of, and two choices of keys with which its test makes the part.

@@ -132,10 +132,8 @@ def once(parts: Iterable[LabelledPart[T]], what: Callable[[T], Hashable]) -> lis
 
 def samples_by(table: pd.DataFrame, key: str) -> tuple[Float, list[Float]]:
     """Numbers in a column in rising order, and the values of the rows that have each."""
-    parts = [
-        (float(str(x)), part["value"].to_numpy(dtype=float)) for x, part in table.groupby(key, sort=True)
-    ]
-    return np.array([x for x, _ in parts]), [values for _, values in parts]
+    parts = list(table.groupby(key, sort=True)["value"])
+    return np.array([float(str(x)) for x, _ in parts]), [values.to_numpy(dtype=float) for _, values in parts]
 
 
 def is_number(column: pd.Series[Any]) -> bool:

@@ -139,12 +139,7 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
         if curve.noiseless is not None:
             axes.plot(curve.points, curve.noiseless, color=colour, linewidth=0.8, alpha=0.6)
         if (pilots := cell.pilots) is not None:
-            look = {
-                "color": colour,
-                "linestyle": "",
-                "marker": style.line_style(number)["marker"],
-                "markersize": 3,
-            }
+            look = style.line_style(number) | {"linestyle": "", "markersize": 3}
             axes.errorbar(pilots.step, pilots.mean, 2 * pilots.error, **look)
     local = {cell.of.curve.alone for cell in shown} - {None}
     for number, alone in enumerate(sorted(local)[:3]):

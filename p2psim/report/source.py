@@ -214,9 +214,8 @@ class Source(FigureRequest):
     def of_cells(self, cells: "Iterable[int]") -> "Source":
         """The tables of some cells alone."""
         tables = {name: getattr(self, name) for name in ("metrics", "ledger", "agents", "events")}
-        return replace(
-            self, **{name: t[t["cell"].isin(cells)] for name, t in tables.items() if t is not None}
-        )
+        kept = {name: table[table["cell"].isin(cells)] for name, table in tables.items() if table is not None}
+        return replace(self, **kept)
 
 
 def source(result: Any, metric: str | None = None, **words: Any) -> Source:

@@ -138,9 +138,8 @@ class CheckReport:
         """Rows of the first agents of every cell; labels where agents have some, accountants that any cell has."""
         labelled = any(list(labels) != list(map(str, range(len(labels)))) for labels in self.labels)
         # Where nothing is protected no accountant speaks; all rows have the same columns all the same.
-        accountants = dict.fromkeys(
-            name for fact in self.facts for each_agent in fact.privacy for name in each_agent.spent
-        )
+        accounts = (agent.spent for fact in self.facts for agent in fact.privacy)
+        accountants = dict.fromkeys(chain.from_iterable(accounts))
         computes = any(fact.mean_work is not None for fact in self.facts)
         return [
             {
@@ -171,9 +170,8 @@ def _work_of(fact: Assessment, agent: int) -> float:
 
 def warnings_of(grid: Sequence[Cell], facts: Sequence[Assessment]) -> list[str]:
     """Warnings of all cells, each text once, with the cells that it concerns."""
-    warnings = [
-        (warning, (cell.index,)) for cell, fact in zip(grid, facts, strict=True) for warning in fact.warnings
-    ]
+    each_cell = zip(grid, facts, strict=True)
+    warnings = [(warning, (cell.index,)) for cell, fact in each_cell for warning in fact.warnings]
     return lines(in_order(warnings), [cell.swept for cell in grid])
 
 

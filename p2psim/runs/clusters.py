@@ -162,9 +162,8 @@ def run_dask(client: Any, work: Work, options: BatchOptions) -> Generator[BatchR
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
                 needed = {position: work.grid[position] for position, _ in batch}
-                future = client.submit(
-                    _work_remotely, study, needed, batch, options, here, arithmetic(), pure=False
-                )
+                arguments = study, needed, batch, options, here, arithmetic()
+                future = client.submit(_work_remotely, *arguments, pure=False)
                 waiting[future] = batch
                 futures.add(future)
             if not waiting:

@@ -37,9 +37,8 @@ def describe(
     """The manifest of the study that begins: the present grid, then earlier cells."""
     from p2psim.scenario.fields import explicit
 
-    new = Manifest(
-        scenario.name, scenario.identity(), scenario.seed, explicit(scenario.replicas), "running", (), 0
-    )
+    replicas = explicit(scenario.replicas)
+    new = Manifest(scenario.name, scenario.identity(), scenario.seed, replicas, "running", (), 0)
     old = content.manifest if content is not None else new
     present = {cell.content for cell in grid}
     # Of cells that need no work nothing was found out anew.

@@ -111,10 +111,8 @@ def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -
             differ = held.astype(str) != right.astype(str)
         else:
             held, right = held.astype(float), right.astype(float)
-            scale = np.where(np.isfinite(right) & (right != 0), np.abs(right), 1.0)
-            with np.errstate(invalid="ignore"):
-                near = np.abs(held - right) <= _TOLERANCE * scale
-            differ = ~(near | (held == right) | (np.isnan(held) & np.isnan(right)))
+            near = np.isclose(held, right, rtol=_TOLERANCE, atol=0.0, equal_nan=True)
+            differ = ~(near | ((right == 0) & (np.abs(held) <= _TOLERANCE)))
         if differ.any():
             agent = int(np.flatnonzero(differ)[0])
             yield f"{name}: {column} of agent {agent} is {held[agent]}, and its events and data give {right[agent]}"

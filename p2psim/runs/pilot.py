@@ -108,9 +108,8 @@ def refuse_excess(scenario: Scenario, grid: Sequence[Cell], confirmed: bool) -> 
     if confirmed:
         return
     room, faults = available_memory(), dict[Fault, None]()
-    replicas = Need(
-        _SIMULATION * most(scenario.replicas) * len(grid), "the list of simulations", {"replicas": 1}
-    )
+    simulations = most(scenario.replicas) * len(grid)
+    replicas = Need(_SIMULATION * simulations, "the list of simulations", {"replicas": 1})
     for needs in [[replicas], *(_needs(cell.scenario) for cell in grid)]:
         if sum(need.size for need in needs) > room:
             worst = max(needs, key=lambda need: need.size)

@@ -72,9 +72,8 @@ class Result:
             raise FolderError(f"{folder}: there is no such run folder{_meant(folder)}")
         manifest = manifests.read(folder)
         if not manifest.files:
-            cure = (
-                "wait for it" if store.is_running(folder) else "run it again to go on from where it stopped"
-            )
+            again = "run it again to go on from where it stopped"
+            cure = "wait for it" if store.is_running(folder) else again
             raise FolderError(f"{folder}: its run has not finished; {cure}")
         # While a run goes on, the cells of its grid may be others than those of the tables.
         cells = {cell.content: cell for cell in manifest.cells}
@@ -97,10 +96,8 @@ class Result:
     @property
     def warnings(self) -> list[str]:
         """Warnings as a person is told them: each once, with the cells that it concerns."""
-        cells = self.described.cells
-        texts = notices.in_order(
-            (text, manifests.numbers_in(cells, warned)) for text, warned in self.described.warnings.items()
-        )
+        cells, warnings = self.described.cells, self.described.warnings.items()
+        texts = notices.in_order((text, manifests.numbers_in(cells, warned)) for text, warned in warnings)
         return notices.lines(notices.without_variants(texts), [cell.swept for cell in cells])
 
     @cached_property

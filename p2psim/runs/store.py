@@ -155,9 +155,8 @@ def _complete(folder: Path) -> None:
 def _refuse_strangers(folder: Path, stored: Manifest) -> None:
     """See that nothing stands where results go but what p2psim made."""
     parts = folder / PARTS
-    strangers = [
-        folder / name for name in RESULTS if name not in stored.files and os.path.lexists(folder / name)
-    ]
+    results = (folder / name for name in RESULTS if name not in stored.files)
+    strangers = [path for path in results if os.path.lexists(path)]
     strangers += [folder / name for name in (*RESULTS, SCENARIO) if (folder / name).is_dir()]
     if parts.is_symlink() or (os.path.lexists(parts) and not parts.is_dir()):
         strangers.append(parts)

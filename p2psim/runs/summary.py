@@ -64,9 +64,8 @@ def raised_flags(ledger: pd.DataFrame) -> pd.DataFrame:
 
 def _privacy(ledger: pd.DataFrame, notes: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Largest ε and budget, and flags, of each cell."""
-    epsilons = [
-        str(name) for name in ledger if str(name).startswith("epsilon_") and name != "epsilon_claimed"
-    ]
+    columns = [str(name) for name in ledger if name != "epsilon_claimed"]
+    epsilons = [name for name in columns if name.startswith("epsilon_")]
     rows = []
     for number, group in ledger.groupby("cell", sort=True):
         raised = raised_flags(group).any()

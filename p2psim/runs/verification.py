@@ -161,18 +161,15 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
             prepared.setup.checker().check(stream)
             if fault := "; ".join(faults(scenario, replica, prepared, stream, noise, rows)):
                 raise SimulationError(fault)
-            differences = verify_replica(
-                scenario, data, replica, stream, noise, series, result.models.get(run)
-            )
+            models = result.models.get(run)
+            differences = verify_replica(scenario, data, replica, stream, noise, series, models)
         except SimulationError as error:
             yield ReplicaCheck(cell, replica, len(stream), math.inf, fault=str(error))
         else:
             yield ReplicaCheck(cell, replica, len(stream), differences.largest, differences.drift)
 
 
-def _by_run(table: pd.DataFrame | None) -> dict[tuple[int, int], pd.DataFrame]:
-    if table is None:
-        return {}
+def _by_run(table: pd.DataFrame) -> dict[tuple[int, int], pd.DataFrame]:
     groups: Any = table.groupby(["cell", "replica"], sort=False)
     return {(int(cell), int(replica)): rows for (cell, replica), rows in groups}
 

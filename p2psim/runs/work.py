@@ -110,9 +110,8 @@ class Work:
         for content, verdict in self.verdicts.items():
             reasons[content] = {"why": verdict.why, "replicas": verdict.replicas, "look": verdict.look}
             if verdict.interval is not None and verdict.interval.known:
-                reasons[content] |= asdict(verdict.interval) | {
-                    "confidence": 1 - share_of(verdict.look, error)
-                }
+                confidence = 1 - share_of(verdict.look, error)
+                reasons[content] |= asdict(verdict.interval) | {"confidence": confidence}
         return reasons
 
 

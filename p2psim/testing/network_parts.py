@@ -31,9 +31,8 @@ def _links(star: bool) -> Graph:
     if star:
         return star_links(AGENTS)
     here = np.arange(AGENTS)
-    return from_edges(
-        AGENTS, np.concatenate([here, here[:2]]), np.concatenate([(here + 1) % AGENTS, here[:2] + 3])
-    )
+    there = np.concatenate([(here + 1) % AGENTS, here[:2] + 3])
+    return from_edges(AGENTS, np.concatenate([here, here[:2]]), there)
 
 
 def _network(

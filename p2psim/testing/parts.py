@@ -337,6 +337,5 @@ def _faults_of_changes(part: ChangingTopology, links: Graph, given: TopologyInpu
 
 
 def _same(a: Graph, b: Graph) -> bool:
-    return all(
-        np.array_equal(getattr(a, name), getattr(b, name)) for name in ("indptr", "indices", "weights")
-    )
+    arrays = ("indptr", "indices", "weights")
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in arrays)

@@ -184,9 +184,8 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
     check_algorithm(scenario)
     _check(scenario, parties)
     records = np.array([party.records for party in parties], np.int64)
-    gram, moment, energy = (
-        np.array([getattr(party, name) for party in parties]) for name in ("gram", "moment", "energy")
-    )
+    sums = ("gram", "moment", "energy")
+    gram, moment, energy = (np.array([getattr(party, name) for party in parties]) for name in sums)
     shares, l2 = records / records.sum(), l2_of(scenario)
     pooled, slope = np.tensordot(shares, gram, 1), shares @ moment
     check_unique(pooled, l2, "the statistics of the parties")

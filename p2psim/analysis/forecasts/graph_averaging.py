@@ -100,9 +100,8 @@ def forecast(setting: GraphSetting) -> AveragingForecast:
     step = _step(setting)
     rate = setting.rate * step.effective
     if setup.commits is not None and not isinstance(every, int):
-        raise MeaningError(
-            "record.every", "forecasts of averaging that ends with a number of commits need steps, not times"
-        )
+        message = "forecasts of averaging that ends with a number of commits need steps, not times"
+        raise MeaningError("record.every", message)
     moments, _ = recorded_moments(every, setup.commits, setup.time, rate * step.commits)
 
     def walked(steps: int, walk: gossip.Walk = gossip.commits) -> gossip.AveragingPath:
@@ -119,9 +118,8 @@ def forecast(setting: GraphSetting) -> AveragingForecast:
             steps = moments.points[:-1].astype(int)
             before = walked(int(steps[-1]))
             path = gossip.AveragingPath(*(np.append(a[steps], b) for a, b in zip(before, path, strict=True)))
-    return AveragingForecast(
-        setting, moments, path.spread / n, path.drift, path.bias, gossip.contraction(step, n)
-    )
+    rates = gossip.contraction(step, n)
+    return AveragingForecast(setting, moments, path.spread / n, path.drift, path.bias, rates)
 
 
 def _step(setting: GraphSetting) -> gossip.GossipStep:

@@ -110,9 +110,8 @@ class StarSetting(Setting):
             return False
         _, basis = np.linalg.eigh(np.tensordot(model.shares, model.gram, 1))
         own = np.maximum(np.einsum("pj,gpq,qj->gj", basis, np.eye(len(basis)) - linear.own[0], basis), 0.0)
-        moments = floors.stationary_moments(
-            own[linear.classes].T, linear.noise_steps**2 * variances, self.frequencies
-        )
+        noise = linear.noise_steps**2 * variances
+        moments = floors.stationary_moments(own[linear.classes].T, noise, self.frequencies)
         if not (np.isfinite(moments.learner).all() and np.isfinite(moments.owners).all()):
             return True
         widest = np.maximum(moments.learner, moments.owners.max(axis=1))
@@ -181,11 +180,11 @@ def unstable(parameter: str) -> str:
 def _reasons(cell: star.StarCell) -> dict[str, bool]:
     network, exchange = cell.setup.network, cell.scenario.network.exchange
     asked = exchange.has_clocks and not is_shared(network)
+    disturbed = asked and not network.channel.ideal
     discounts = star.algorithm_of(cell.scenario).staleness.weight(1) < 1
     return {
         f"{exchange.kind}: answers to older models, and not by independent owners": not asked,
-        "the channel is not ideal: which owner answers depends on the past": asked
-        and not network.channel.ideal,
+        "the channel is not ideal: which owner answers depends on the past": disturbed,
         f"{_AWAY} their answers come in bursts": not network.availability.ideal,
         "all answers count as fresh": discounts and not asked,
     }
@@ -245,12 +244,12 @@ class RoundsSetting(Setting):
         in_spells = availability.has_spans
         has_deadline = getattr(network.exchange, "deadline", None) is not None
         asks_all = network.exchange.asked(network.links.agents) == network.links.agents
+        by_answers = not cell.scenario.privacy.allocation.for_stars
         lacking = reasons(cell, {f"{_AWAY} they miss rounds in a row": in_spells}) + those_that_hold(
             {
                 **dict.fromkeys(response.lacking, True),
                 f"who answers in time is counted in {response.draws:,} draws": bool(response.draws),
-                "answers after the deadline count as given": has_deadline
-                and not cell.scenario.privacy.allocation.for_stars,
+                "answers after the deadline count as given": has_deadline and by_answers,
                 UNKNOWN: not response.known,
                 "owners are drawn for each round: taken as independent of each other": not asks_all,
             }

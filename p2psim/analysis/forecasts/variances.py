@@ -71,9 +71,8 @@ def variances_of(plan: Plan, scales: np.ndarray) -> np.ndarray:
     """
     variances = np.asarray(plan.mechanism.variance(scales))
     if np.isnan(variances).any():
-        raise MeaningError(
-            "privacy.mechanism", "the variance of its noise is not known, so nothing can be forecast"
-        )
+        message = "the variance of its noise is not known, so nothing can be forecast"
+        raise MeaningError("privacy.mechanism", message)
     return variances
 
 
@@ -137,9 +136,8 @@ def noise_at(
             unconditional_variances(model.chance, len(walked.gain), wakes, ratio, power, whole),
         )
     except FloatingPointError:
-        raise MeaningError(
-            "privacy.allocation", "the variance of some releases overflows: C is too small for so many"
-        ) from None
+        message = "the variance of some releases overflows: C is too small for so many"
+        raise MeaningError("privacy.allocation", message) from None
 
 
 def wants_orders(model: LinearDescent, plan: Plan, setup: ReplaySetup, rate: float) -> bool:

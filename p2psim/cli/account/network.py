@@ -78,10 +78,8 @@ def account_network(args: argparse.Namespace) -> None:
         print_json(tree)
     else:
         columns = ("hops", "pairs", "share: mean", "least", "largest", "ε: mean", "ε: least", "ε: largest")
-        values = []
-        for share_row, epsilon_row in zip(map(astuple, share_rows), map(astuple, epsilon_rows), strict=True):
-            numbers = (*share_row[2:], *epsilon_row[2:])
-            values.append((*share_row[:2], *(upward(number, 5) for number in numbers)))
+        pairs = zip(map(astuple, share_rows), map(astuple, epsilon_rows), strict=True)
+        values = [(*a[:2], *(upward(number, 5) for number in (*a[2:], *b[2:]))) for a, b in pairs]
         print(*NOTES, sep="\n")
         title = f"μ²σ²/Δ² and ε at δ = {delta:g} of one agent towards another, by distance"
         print_table(table_rows(columns, values), title, len(values))

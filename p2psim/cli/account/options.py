@@ -190,9 +190,7 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
 
             raise InputError(f"--accountant: {unknown('accountant', name, list(ACCOUNTANTS))}")
     able = {
-        name: accountant
-        for name, accountant in ACCOUNTANTS.items()
-        if all(accountant.supports(noise) for noise in noises)
+        name: accountant for name, accountant in ACCOUNTANTS.items() if all(map(accountant.supports, noises))
     }
     for name in named or ():
         if name not in able:

@@ -111,8 +111,7 @@ def _save(file: str, argument: str, draw: Any) -> list[str]:
             f"{argument}: a file NAME.png (or .svg) in a folder that is there is expected, got {file}"
         )
     with style.look():
-        figure: Figure = draw()
-        return [str(written) for written in style.save(figure, path.parent, path.stem)]
+        return list(map(str, style.save_all({path.stem: draw()}, path.parent)))
 
 
 def _growth(releases: Charges, accountants: dict[str, Accountant], at: EvaluationPoint) -> Figure:

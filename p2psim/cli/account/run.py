@@ -71,9 +71,8 @@ def _each(run: Recounted, spent: dict[str, np.ndarray], key: str) -> list[dict[s
     columns = ("cell", "replica", "agent", "releases", *(f"{key}_{name}" for name in spent), "flags")
     numbers = zip(*(values.tolist() for values in spent.values()), strict=True)
     rows = zip(agents, run.charges.made.tolist(), numbers, _flags(run), strict=True)
-    return table_rows(
-        columns, ((run.cell, run.replica, i, made, *row, raised) for i, made, row, raised in rows)
-    )
+    values = ((run.cell, run.replica, i, made, *row, raised) for i, made, row, raised in rows)
+    return table_rows(columns, values)
 
 
 def _flags(run: Recounted) -> list[list[str]]:

@@ -99,9 +99,8 @@ def lines(source: Source) -> list[FitnessCurve]:
     together = together.assign(x=pd.to_numeric(together[key]))
     together = together[np.isfinite(together["x"]) & (together["model"] == "main")]
     # A key that advances with the axis tells no lines apart.
-    others = [
-        name for name in source.swept if name != key and together.groupby("x")[name].nunique().max() > 1
-    ]
+    places = together.groupby("x")
+    others = [name for name in source.swept if name != key and places[name].nunique().max() > 1]
     out = []
     for label, _, group in labelled(together, others):
         x, samples = samples_by(group, "x")

@@ -169,9 +169,8 @@ def _binned(group: pd.DataFrame, edges: Float) -> tuple[Float, Float]:
     records, values = group["records"].to_numpy(dtype=float), group["value"].to_numpy(dtype=float)
     place = np.clip(np.searchsorted(edges, records, side="right") - 1, 0, len(edges) - 2)
     used = np.unique(place)
-    return np.array([records[place == k].mean() for k in used]), quartiles_of(
-        [values[place == k] for k in used]
-    )
+    means = np.array([records[place == k].mean() for k in used])
+    return means, quartiles_of([values[place == k] for k in used])
 
 
 def _medians(binned: tuple[Float, Float]) -> tuple[float, ...]:

@@ -189,9 +189,8 @@ def draw_paired(source: Source) -> dict[str, Figure]:
 
     if source.metric is not None:
         source.rows(source.metric)
-    table = relabelled(
-        compare_within(source.result, source.reference, CONFIDENCE), getattr(source.result, "labels", {})
-    )
+    table = compare_within(source.result, source.reference, CONFIDENCE)
+    table = relabelled(table, getattr(source.result, "labels", {}))
     # A metric of single agents is compared by its mean over them, and says so in its name.
     table["metric"] = table["metric"].str.removesuffix(" (mean over agents)")
     names = [source.metric] if source.metric else list(dict.fromkeys(table["metric"]))
@@ -225,7 +224,6 @@ def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
     if table["low"].isna().any():
         remarks.append("No interval where there are fewer than two pairs.")
     reference = ", ".join(f"{short(key)} = {value}" for key, value in source.reference.items())
-    panels.finish_panels(
-        figure, source, f"{panels.words(metric)} at the end, less that with {reference}", remarks
-    )
+    title = f"{panels.words(metric)} at the end, less that with {reference}"
+    panels.finish_panels(figure, source, title, remarks)
     return figure

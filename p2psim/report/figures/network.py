@@ -160,9 +160,8 @@ def _facets(source: Source, names: list[str]) -> Figure:
         for axes, (_, part) in zip(row, shown, strict=True):
             drawn = curves(part, metric)
             for curve in drawn:
-                panels.draw_curve(
-                    axes, curve, numbers.setdefault(curve.label, len(numbers)), None, band=False
-                )
+                index = numbers.setdefault(curve.label, len(numbers))
+                panels.draw_curve(axes, curve, index, None, band=False)
     # Not every column need have every line.
     for label, index in numbers.items():
         grid[0][0].plot([], [], label=label or None, **style.plain_line(index))

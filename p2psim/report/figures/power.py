@@ -256,9 +256,8 @@ def _draw(
 
 def _draw_points(axes: Axes, line: Points, look: dict[str, Any]) -> None:
     # Masked where a log axis has no place for them; the footnote counts them.
-    low, median, high = (
-        np.where(np.isfinite(v) & (v > 0), v, np.nan) for v in (line.low, line.median, line.high)
-    )
+    quartiles = (line.low, line.median, line.high)
+    low, median, high = (np.where(np.isfinite(v) & (v > 0), v, np.nan) for v in quartiles)
     colour = look["color"]
     drawn = np.isfinite(median)
     bars = [(median - low)[drawn], (high - median)[drawn]]
@@ -287,9 +286,8 @@ def _draw_fits(axes: Axes, line: Points, bound: ShapeBound | None, colour: Any) 
     # Between the first and last point; log-log interpolation is exact for powers of x.
     x = np.geomspace(line.x[known][0], line.x[known][-1], 60)
     at = np.log(line.x[known])
-    n, total = (
-        np.exp(np.interp(np.log(x), at, np.log(v[known]))) for v in (line.records, line.inverse_squares)
-    )
+    columns = (line.records[known], line.inverse_squares[known])
+    n, total = (np.exp(np.interp(np.log(x), at, np.log(column))) for column in columns)
     axes.plot(x, bound(n, total), color=colour, linewidth=1.4, linestyle=BOUND_DASHES)
 
 
@@ -378,7 +376,6 @@ def draw_size(source: Source) -> dict[str, Figure]:
     # The keys that set n are those whose value says which n a cell has, and that alone.
     heads = rows.drop_duplicates("cell")
     n = heads["cell"].map(records)
-    setters = [
-        key for key in source.swept if key.startswith("data.") and n.groupby(heads[key]).nunique().max() == 1
-    ]
+    of_data = [key for key in source.swept if key.startswith("data.")]
+    setters = [key for key in of_data if n.groupby(heads[key]).nunique().max() == 1]
     return _draw(source, metric, records, setters, "records", "n")

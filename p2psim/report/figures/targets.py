@@ -131,9 +131,8 @@ def _shares(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
     band = "; band: its 95 % interval (Rothman, Wilson)" if banded else ""
     remark = f"Line: share of the replicas at the first record that reaches the target (Kaplan, Meier){band}."
     y = "share of replicas that have reached it"
-    panels.finish(
-        figure, axes, source, panels.axis_label(source), y, title, [remark, *_never(drawn, " (ticks)")]
-    )
+    remarks = [remark, *_never(drawn, " (ticks)")]
+    panels.finish(figure, axes, source, panels.axis_label(source), y, title, remarks)
     return figure
 
 
