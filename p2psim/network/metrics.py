@@ -8,16 +8,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from p2psim.core.figures import Metric, Registered
 from p2psim.core.registry import register_all
 from p2psim.network.channels.draws import Airtime
-
-if TYPE_CHECKING:
-    from p2psim.network.tally import Tally  # compiled: not wanted by who only reads a scenario
+from p2psim.network.tally import Tally  # compiled: not wanted by who only reads a scenario
 
 #: Largest number of agents whose effective graph's eigenvalue is found, at every record anew.
 MOST_FOR_LAMBDA2 = 1_000

@@ -8,15 +8,13 @@ something at its own instant brought it about; what may have been brought about 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from p2psim.core import events as ev
 from p2psim.network.order import AIRTIME, ARRIVAL, CHANNEL, PRESENCE, REGULAR, WAIT, WAKE, Key
-
-if TYPE_CHECKING:
-    from p2psim.network.verify_event import Event
-    from p2psim.network.verify_resending import Resending
-    from p2psim.network.verify_state import VerifierState
+from p2psim.network.verify_event import Event
+from p2psim.network.verify_resending import Resending
+from p2psim.network.verify_state import VerifierState
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,15 @@ from p2psim.core.options import AS_LIST, AS_TUPLE, given
 from p2psim.core.registry import missing_of
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store
+from p2psim.runs.manifest import Manifest
 from p2psim.runs.seals import damage
 from p2psim.scenario import notices
 from p2psim.scenario.figure import FigureOptions
+from p2psim.scenario.model import Scenario
 from p2psim.simulation.workspace import RunArrays
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from p2psim.runs.manifest import Manifest
-    from p2psim.scenario.model import Scenario
 
 
 class Result:

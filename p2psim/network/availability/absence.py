@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,9 +16,7 @@ from p2psim.core.options import Options
 from p2psim.core.randomness import Streams
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
-
-if TYPE_CHECKING:
-    from p2psim.network.spec import RunningNetwork
+from p2psim.network.spec import RunningNetwork
 
 #: Where the keys of this part stand in a scenario.
 KEY = "network.availability"

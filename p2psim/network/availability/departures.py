@@ -15,11 +15,10 @@ from p2psim.core.randomness import Streams
 from p2psim.network.availability.absence import KEY, Availability
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
+from p2psim.network.spec import RunningNetwork
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from p2psim.network.spec import RunningNetwork
 
 Share = Annotated[float, Field(gt=0, le=1)]
 

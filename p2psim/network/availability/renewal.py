@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -21,9 +21,7 @@ from p2psim.core.randomness import Rewound, Streams
 from p2psim.network.availability.absence import KEY, Availability, Depends, tilted
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
-
-if TYPE_CHECKING:
-    from p2psim.network.spec import RunningNetwork
+from p2psim.network.spec import RunningNetwork
 
 
 class ExponentialSpans(Options):

@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, ValidationInfo, model_validator
@@ -23,9 +23,7 @@ from p2psim.core.text_tables import as_wide, header_of, lines_of, moment
 from p2psim.network.availability.absence import KEY, Availability
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
-
-if TYPE_CHECKING:
-    from p2psim.network.spec import RunningNetwork
+from p2psim.network.spec import RunningNetwork
 
 
 class Diurnal(Availability):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -19,9 +19,7 @@ from p2psim.network.availability.renewal import LearnerOutage, Outage, Renewal
 from p2psim.network.availability.schedules import Diurnal, Scripted
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
-
-if TYPE_CHECKING:
-    from p2psim.network.spec import RunningNetwork
+from p2psim.network.spec import RunningNetwork
 
 
 class Always(Options):

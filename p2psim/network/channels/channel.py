@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,10 +18,8 @@ from p2psim.network.channels.retransmission import (
     ResendSame,
     Retransmit,
 )
+from p2psim.network.graph import Graph
 from p2psim.network.verify_resending import Resending
-
-if TYPE_CHECKING:
-    from p2psim.network.graph import Graph
 
 #: Without a backoff of its own, carrier sensing waits this many airtimes on average.
 BACKOFF_AIRTIMES = 10.0

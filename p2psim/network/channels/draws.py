@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from p2psim.core.distributions import Distribution, sample
@@ -17,12 +18,8 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER
 from p2psim.core.options import NUMBER_OR_MAPPING, NonNegative, Options, Positive
 from p2psim.core.randomness import Rewound, Streams
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from p2psim.network.graph import Graph
-    from p2psim.network.spec import RunningNetwork
+from p2psim.network.graph import Graph
+from p2psim.network.spec import RunningNetwork
 
 #: Random draws are made this many at a time: a draw alone costs more than the event that it serves.
 BLOCK = 64

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import AS_LIST, BY_NAME, NonNegative, Options, Positive
 from p2psim.core.registry import AnyOf, register
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from p2psim.network.graph import Graph
-    from p2psim.network.spec import RunningNetwork
+from p2psim.network.graph import Graph
+from p2psim.network.spec import RunningNetwork
 
 
 class Delivery(NamedTuple):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from p2psim.core.options import Fraction, Options, Positive
 from p2psim.network.channels.draws import Draws, EdgeValue, number_or_mapping
-
-if TYPE_CHECKING:
-    from p2psim.network.graph import Graph
-    from p2psim.network.spec import RunningNetwork
+from p2psim.network.graph import Graph
+from p2psim.network.spec import RunningNetwork
 
 #: Whether the next delivery from a sender to a receiver is lost; the lane is that of `Medium.carry`.
 Losses = Callable[[int, int, int], bool]

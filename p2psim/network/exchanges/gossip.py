@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,10 +16,8 @@ from p2psim.core.events import ALONE, BUSY, NOBODY, NONE, OFFLINE, SPENT, SUPERS
 from p2psim.network.channels.draws import UNIT
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.exchanges.sides import asking_side
-
-if TYPE_CHECKING:
-    from p2psim.network.graph import Graph
-    from p2psim.network.spec import RunningNetwork
+from p2psim.network.graph import Graph
+from p2psim.network.spec import RunningNetwork
 
 
 class Broadcast(Exchange):

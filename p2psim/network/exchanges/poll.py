@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,9 +12,7 @@ from p2psim.core.events import LEARNER
 from p2psim.core.options import Positive
 from p2psim.network.exchanges.protocol import Exchange, QueriedOwners
 from p2psim.network.order import POLL
-
-if TYPE_CHECKING:
-    from p2psim.network.spec import RunningNetwork, Steps
+from p2psim.network.spec import RunningNetwork, Steps
 
 
 class Poll(Exchange):

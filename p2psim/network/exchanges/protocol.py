@@ -6,17 +6,15 @@ An owner gives a lost answer again, with a new release, if the channel asks for 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from p2psim.core.distributions import Distribution
 from p2psim.core.events import LEARNER, NONE, OFFLINE, SUPERSEDED
 from p2psim.core.options import Options
 from p2psim.network.channels.draws import Draws
+from p2psim.network.graph import Graph
 from p2psim.network.order import RESENDING, RESPONSE
-
-if TYPE_CHECKING:
-    from p2psim.core.distributions import Distribution
-    from p2psim.network.graph import Graph
-    from p2psim.network.spec import Ended, RunningNetwork, Steps
+from p2psim.network.spec import Ended, RunningNetwork, Steps
 
 
 class Exchange(Options):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -12,9 +12,7 @@ from p2psim.core.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPE
 from p2psim.core.options import Few
 from p2psim.network.exchanges.protocol import Answers, Exchange
 from p2psim.network.order import SERVICE
-
-if TYPE_CHECKING:
-    from p2psim.network.spec import RunningNetwork, Steps
+from p2psim.network.spec import RunningNetwork, Steps
 
 
 def _number_or_all(value: Any) -> str:

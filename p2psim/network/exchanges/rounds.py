@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,11 +14,9 @@ from p2psim.core.events import LEARNER, NEIGHBOURS, NONE
 from p2psim.core.options import Few, Positive
 from p2psim.network.channels.draws import UNIT
 from p2psim.network.exchanges.protocol import Exchange, QueriedOwners
+from p2psim.network.graph import Graph
 from p2psim.network.order import DEADLINE, ROUND
-
-if TYPE_CHECKING:
-    from p2psim.network.graph import Graph
-    from p2psim.network.spec import RunningNetwork, Steps
+from p2psim.network.spec import RunningNetwork, Steps
 
 
 class Round(Exchange):

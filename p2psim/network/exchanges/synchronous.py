@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,9 +13,7 @@ from p2psim.core.options import Positive
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.exchanges.rounds import RoundTimes
 from p2psim.network.order import DEADLINE, ROUND
-
-if TYPE_CHECKING:
-    from p2psim.network.spec import RunningNetwork, Steps
+from p2psim.network.spec import RunningNetwork, Steps
 
 
 class Synchronous(Exchange):

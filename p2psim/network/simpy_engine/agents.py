@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from p2psim.core.events import BEGIN, LEARNER, NOBODY, NONE, OFFLINE, OK
 from p2psim.network.channels.draws import UNIT
 from p2psim.network.order import COMPUTING, WAKE
+from p2psim.network.section import Network
 from p2psim.network.simpy_engine.base import Run
 from p2psim.network.spec import Computed, Steps
-
-if TYPE_CHECKING:
-    from p2psim.network.section import Network
 
 
 def agent(run: Run, number: int, act: Callable[[int], None]) -> Steps:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import simpy
 
 from p2psim.core.events import LOSS, NONE, OFFLINE, OK, UNACKNOWLEDGED
+from p2psim.network.channels.channel import Channel as ChannelOptions
 from p2psim.network.channels.draws import Airtime, Draws, open_latency
 from p2psim.network.channels.effects import ActiveEffects, Delivery
 from p2psim.network.channels.loss import open_loss
@@ -17,9 +18,6 @@ from p2psim.network.simpy_engine.base import Message, Run, Transmission
 from p2psim.network.simpy_engine.medium import SharedMedium
 from p2psim.network.simpy_engine.turns import begin
 from p2psim.network.spec import Steps
-
-if TYPE_CHECKING:
-    from p2psim.network.channels.channel import Channel as ChannelOptions
 
 
 class RunningChannel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import simpy
@@ -15,16 +14,14 @@ from p2psim.core.times import until
 from p2psim.network.changes import ActiveLinks
 from p2psim.network.channels.draws import Drawing
 from p2psim.network.order import AT_END, LINKS, OTHER, REGULAR, WAIT
+from p2psim.network.section import Network
 from p2psim.network.simpy_engine.agents import Computing, agent
 from p2psim.network.simpy_engine.base import Message
 from p2psim.network.simpy_engine.channel import RunningChannel
 from p2psim.network.simpy_engine.log import EventLog
 from p2psim.network.simpy_engine.presence import Presence
 from p2psim.network.simpy_engine.turns import Turns, begin, exactly
-
-if TYPE_CHECKING:
-    from p2psim.network.section import Network
-    from p2psim.network.spec import Computed, Ended, Steps
+from p2psim.network.spec import Computed, Ended, Steps
 
 
 class SimPyRun:

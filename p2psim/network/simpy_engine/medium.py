@@ -9,22 +9,19 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import simpy
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LEARNER, LOSS, OFFLINE, OK
 from p2psim.core.times import ROUNDING
-from p2psim.network.channels.channel import BACKOFF_AIRTIMES
+from p2psim.network.channels.channel import BACKOFF_AIRTIMES, Channel
 from p2psim.network.channels.draws import Draws
 from p2psim.network.order import AIRTIME, CHANNEL, REGULAR, SENSING, SLOT
 from p2psim.network.simpy_engine.base import Run, Transmission
 from p2psim.network.simpy_engine.turns import begin, exactly
 from p2psim.network.spec import Steps
-
-if TYPE_CHECKING:
-    from p2psim.network.channels.channel import Channel
 
 #: Transmission, receiver, when it began and when it arrives, whether it is lost: times by which it is late, and whether
 #: it is lost then.

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.core.events import JOIN, LEARNER, LEAVE, NOBODY, NONE, OFFLINE, OK
+from p2psim.network.availability import AnyAvailability
 from p2psim.network.order import PRESENCE
 from p2psim.network.simpy_engine.base import Message, Run
 from p2psim.network.simpy_engine.turns import exactly
 from p2psim.network.spec import Steps
-
-if TYPE_CHECKING:
-    from p2psim.network.availability import AnyAvailability
 
 
 class Presence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import NEIGHBOURS, SEND
 from p2psim.core.randomness import Streams
 from p2psim.data.classes import class_numbers
+from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import GradientRule
 from p2psim.learning.graph.metrics import GRAPH_FACTS
+from p2psim.learning.sgd.algorithms import TrainingAlgorithm
 from p2psim.learning.sgd.optimum import minimiser
 from p2psim.learning.sgd.problem import SharedProblem, TrainingTask
 from p2psim.learning.sgd.replay import TrainingReplay
@@ -22,6 +24,7 @@ from p2psim.network.changes import ActiveLinks, comes_back
 from p2psim.network.graph import Graph
 from p2psim.network.section import Network
 from p2psim.network.spectrum import spectral_facts
+from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import (
     graph_centralities,
@@ -48,12 +51,7 @@ from p2psim.simulation.algorithms.replay import (
 from p2psim.simulation.check import Recomputed, compare
 from p2psim.simulation.observer import RecordedGraphReplay
 from p2psim.simulation.outcome import streams_of
-
-if TYPE_CHECKING:
-    from p2psim.data.prepare import Prepared
-    from p2psim.learning.sgd.algorithms import TrainingAlgorithm
-    from p2psim.scenario.model import Scenario
-    from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.prepared import PreparedData
 
 _TABLES = ("X", "y", "offsets", "test_X", "test_y", "test_offsets")
 
