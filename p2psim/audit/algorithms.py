@@ -3,8 +3,6 @@
 Many copies of a small network's run lie side by side, so that one replay of a kernel gives many samples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

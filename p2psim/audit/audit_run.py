@@ -1,7 +1,5 @@
 """The runs of an audit: events and noise of a small network, and what each copy of it shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

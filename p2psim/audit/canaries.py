@@ -1,7 +1,5 @@
 """Worst-case adjacent data: two records whose gradients are known, and as far apart as the claim allows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

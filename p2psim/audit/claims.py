@@ -10,8 +10,6 @@ one audit hold together with probability 1 − γ at least, by Bonferroni. As it
 thresholds, no correction for choosing is due.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

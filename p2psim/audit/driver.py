@@ -1,7 +1,5 @@
 """Audits a scenario: each way of releasing that differs from the others, once."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tests of noise: that it follows its law, and that none of it is used twice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 The production kernels of the algorithms run on data made for the audit.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

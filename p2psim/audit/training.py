@@ -3,8 +3,6 @@
 What an algorithm makes of gradients is processing of what was released, and is left out: all queries are at one model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

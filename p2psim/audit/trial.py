@@ -1,7 +1,5 @@
 """One audit: a cell's mechanism as configured, run many times on worst-case adjacent data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import product
 

@@ -5,8 +5,6 @@ compiled into it: after an upgrade it could go on running what is no longer writ
 that is named after all sources that are compiled.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

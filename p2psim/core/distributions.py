@@ -1,7 +1,5 @@
 """Random quantities as a scenario writes them: a constant, or a distribution such as ``{exponential: 0.5}``."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Confidence intervals over replicas: of means by Student's t, of medians by the bootstrap, of ratios by logarithms."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

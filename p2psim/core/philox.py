@@ -8,8 +8,6 @@ its own: (j + 1, series, agent, 0). The last word is the lane of `p2psim.core.ra
 uses an instruction of the processor.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

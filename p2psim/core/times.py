@@ -3,8 +3,6 @@
 Two numbers that are the same moment on paper may differ by rounding, as 30·0.1 and 3.0 do: they count as one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from p2psim.core.compiled import njit

@@ -4,8 +4,6 @@ Two classes are −1 and +1, which losses of linear models take; more of them ar
 take numbers from 0 on: `class_numbers` gives them in either case.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal

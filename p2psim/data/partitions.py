@@ -9,8 +9,6 @@ shares, of which two are in use: of each label among owners (Yurochkin, Agarwal,
 section 3).
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 

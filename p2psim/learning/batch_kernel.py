@@ -4,8 +4,6 @@ Each release has a series of random numbers of its own, addressed by agent and r
 others were drawn, nor in what order. Batches of an epoch share the numbers of the epoch.
 """
 
-from __future__ import annotations
-
 import math
 
 from p2psim.core.compiled import njit

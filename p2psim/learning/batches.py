@@ -9,8 +9,6 @@ Batches of an epoch have no such gain: they are parts of one shuffle, so that wh
 Their releases are charged as if every one held every record.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -4,8 +4,6 @@ All minimise f(θ) = l2·‖θ‖² + (1/n) Σ ℓ(θᵀx, y) with a unique mini
 loss brings one of them, or its own; `minimise` checks what it finds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

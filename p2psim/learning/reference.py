@@ -5,8 +5,6 @@ be read beside the papers, and to test the compiled replays against. `reference_
 of your own. Batches come from NumPy's own Philox, against which the compiled draws are tested.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

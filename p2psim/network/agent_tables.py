@@ -1,7 +1,5 @@
 """Positive numbers of agents, from a mapping in a scenario or from a table in a CSV file."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

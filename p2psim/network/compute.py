@@ -3,8 +3,6 @@
 The model is read when the work begins, which is an event of its own (`p2psim.core.events.BEGIN`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 

@@ -3,8 +3,6 @@
 They are read off the events alone, so that recording them changes nothing else.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Written from the words of `NETWORK_METRICS`, one event after the other, with Python's own lists and sets.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ W is doubly stochastic under every rule: its rows sum to one, so that equal mode
 columns, so that averaging keeps the mean of the models.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 

@@ -17,8 +17,6 @@ Keys of each class:
 - ``END``: the run ends after all else.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 #: Classes of appointments.

@@ -3,8 +3,6 @@
 Eigenvalues show how fast information spreads over a graph. Metropolis weights are those of gossip averaging, x ← W x.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

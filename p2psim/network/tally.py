@@ -19,8 +19,6 @@ State of the compiled pass, kept between pieces of the stream:
   still does.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from p2psim.core import events as ev

@@ -3,8 +3,6 @@
 The check is a second, plain reading of the event format: it shares no code with the engines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Events as the verifier of a stream reads them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

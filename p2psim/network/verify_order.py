@@ -5,8 +5,6 @@ is due at one instant independently goes by class, agent and number. A stream do
 something at its own instant brought it about; what may have been brought about is not compared.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, Literal
 

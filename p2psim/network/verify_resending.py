@@ -1,7 +1,5 @@
 """Invariants of messages and answers that are sent again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Invariants of rounds: of agents, which all commit when one closes, and of a learner, whose commit closes it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """Invariants of beginnings of work, of sends, of commits, and of what ends a message or an exchange."""
 
-from __future__ import annotations
-
 from p2psim.core import events as ev
 from p2psim.network.verify_event import Event, Heard, OpenMessage
 from p2psim.network.verify_rounds import LearnersRound

@@ -1,7 +1,5 @@
 """What the verifier of a stream of events remembers of the events so far."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from p2psim.core import events as ev

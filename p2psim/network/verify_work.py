@@ -1,7 +1,5 @@
 """Invariants of work that takes time: an agent begins to compute, is done, or stops; models wait until it is done."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from p2psim.core import events as ev

@@ -4,8 +4,6 @@ Weights are shares of what adds up: Σ ε for pure DP (power 1), Σ μ² for Gau
 Proposition 2: it weighs a release by how much of its noise later steps contract away.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterator

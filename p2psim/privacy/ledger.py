@@ -1,7 +1,5 @@
 """The ledger: what each agent released, and what that cost, drawn up from the events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -6,8 +6,6 @@ Laplace noise and μ for Gaussian noise. So the scale is sensitivity over loss, 
 multiplies the loss of the real records by k.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -18,8 +18,6 @@ same n draws; their losses neither add up nor bound the truth from above.
 `equitable_cells` finds the nodes of a matrix that no power of it tells apart, by colour refinement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

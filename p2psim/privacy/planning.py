@@ -6,8 +6,6 @@ on a list of Gaussians depends on Σ μ² alone, with μ̄ the largest μ of one
 stated instead, or are the largest that an accountant permits, that accountant is asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Accountants are drawn against the number of releases. What agents learn about ea
 pairs, and as a curve over distances in the graph.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Figures of forecasts: along the run, by owner or agent, and against the number of owners and ε."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Stopping rules read the last recorded values of a metric here, from parts and fr
 for all agents together that value, otherwise the mean over agents.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

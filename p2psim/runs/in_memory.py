@@ -1,7 +1,5 @@
 """One replica of a study, simulated in memory: nothing is written."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ It also computes the cost of a finished run for accountants that its scenario di
 violated a claimed bound, when, and by how much.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

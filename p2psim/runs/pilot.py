@@ -7,8 +7,6 @@ simulation is used. Time is taken to grow with the number of events, which is ri
 variation of the pace over stretches of the pilot gives the range.
 """
 
-from __future__ import annotations
-
 import resource
 import time
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Without a part that made the results only their events and the releases in the l
 be unknown then, so that every agent that exchanged a message with another counts as its neighbour.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Mapping

@@ -8,8 +8,6 @@ confidence 1 − α/2. The sum has no last term, so `most` may be raised later a
 of the replicas alone, so it is the same for any number of workers and after any interruption.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set

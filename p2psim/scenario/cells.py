@@ -5,8 +5,6 @@ other runs too, so it does not depend on what else is swept. Labels, which peopl
 parts of one kind differ.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import weakref

@@ -1,7 +1,5 @@
 """The ``figure`` section of a scenario: what ``p2psim plot`` draws of its run by default."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any
 

@@ -3,8 +3,6 @@
 Valid parts are put in their places; invalid ones are missing there. A rule that reads a missing part is skipped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain

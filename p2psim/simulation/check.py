@@ -3,8 +3,6 @@
 `compare` is the comparison of records with recomputed models on a graph.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

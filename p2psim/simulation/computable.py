@@ -1,7 +1,5 @@
 """What floating-point numbers cannot compute: refused in one message, at the number that is furthest out."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping

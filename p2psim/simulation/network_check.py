@@ -1,7 +1,5 @@
 """Compares recorded metrics of the network with those that a plain reading of the events gives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Replays one replica on a graph, and records metrics of its models and of baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any

@@ -9,8 +9,6 @@ loops for exponentials, logarithms and sums. Kernels differ in the order in whic
 rounding. The number of threads does not matter: simulations run with one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

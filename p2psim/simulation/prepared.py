@@ -1,7 +1,5 @@
 """Prepared data: what simulations of one scenario in one replica share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ Metrics of the network are recorded for any algorithm, from the events alone. Th
 can be compared at equal privacy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What simulations of one process share: events and unit noise of a replica, and prepared cells."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass

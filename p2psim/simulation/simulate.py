@@ -3,8 +3,6 @@
 The module also warns of runs that end early because every agent has made all releases that its budget allows.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

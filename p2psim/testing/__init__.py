@@ -4,8 +4,6 @@ It tests what every part must do; the checks of metrics, figures and algorithms 
 figures are classes that are never instantiated.
 """
 
-from __future__ import annotations
-
 import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping

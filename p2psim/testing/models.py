@@ -1,7 +1,5 @@
 """What a model must do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

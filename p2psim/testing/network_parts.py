@@ -1,7 +1,5 @@
 """What an exchange, a channel effect and an availability must do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

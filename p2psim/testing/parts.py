@@ -1,7 +1,5 @@
 """The checks of losses, mechanisms, allocations, accountants, features, partitions and topologies."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace

@@ -11,8 +11,6 @@ the mean of 1/(1 − γλ²) over its eigenvalues λ. Where W changes from round
 rounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -19,8 +19,6 @@ orders follows from the effective number of neighbours alone (`p2psim.theory.nei
     1/((1 − γ)·n_W(γ)) = 1 + (1 − η)²/(η²(ζ − 1)).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 

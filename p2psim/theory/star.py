@@ -16,8 +16,6 @@ The Shapley value says how much each owner adds to what a coalition is worth (Sh
 2009). Coalitions are numbers whose bit i says whether owner i is in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb

@@ -1,7 +1,5 @@
 """Search of horizons, steps and allocations for the least forecast of ψ under given budgets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Coalitions of owners by forecast: what each reaches, what each owner adds, and what its ε is worth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

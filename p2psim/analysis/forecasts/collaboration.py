@@ -1,7 +1,5 @@
 """Whom it pays to join: isolated against collaborating ψ, and the ε and N at which they break even."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The forecast of a learner in one cell: expected ψ along the run in its parts, and whom it pays to join."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property

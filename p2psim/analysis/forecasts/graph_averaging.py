@@ -1,7 +1,5 @@
 """The forecast of gossip averaging in one cell: how far apart agents are, and how far their mean has moved."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 

@@ -1,7 +1,5 @@
 """The forecast of coordinate descent in one cell: its expected objective along the run, in its parts."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial

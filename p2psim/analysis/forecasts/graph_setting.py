@@ -4,8 +4,6 @@
 of the number of steps at each moment of recording, and at the end of the run.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What forecasts know of the algorithms of a learner: the asynchronous star, and synchronous rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

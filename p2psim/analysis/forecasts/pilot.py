@@ -1,7 +1,5 @@
 """Pilot replicas beside a forecast: how right it is, and what a replica costs."""
 
-from __future__ import annotations
-
 import time
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """Forecasts of all cells of a scenario, as plain values and as tables."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The variance of noise before a run, as forecasts expect it, and what it adds on a graph."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from p2psim.core.errors import MeaningError

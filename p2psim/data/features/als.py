@@ -5,8 +5,6 @@ Minimises Σ (y − u_aᵀv_b)² + λ(Σ_a n_a‖u_a‖² + Σ_b n_b‖v_b‖²)
 numbers of ratings of each.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 

@@ -3,8 +3,6 @@
 The maps are fitted on the learner's public rows alone. Variances divide by the number of public rows.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """What a source of records is."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, ClassVar
 

@@ -15,8 +15,6 @@ sends back, and at the agent that woke when it commits. State, with directed edg
 - ``heard`` (4p,) and ``heard_of`` (2,): the message that was delivered last, the seq of this delivery, its exchange.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -12,8 +12,6 @@ another has sent of its sum and weight. State:
 - messages on their way (:mod:`p2psim.learning.in_flight`).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

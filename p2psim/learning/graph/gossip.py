@@ -10,8 +10,6 @@ two functions that are called by their address, with their parameters. It is com
 - messages on their way (:mod:`p2psim.learning.in_flight`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The agents' models on a graph in a replay: the base classes of replays, and the current value of Q_L."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 

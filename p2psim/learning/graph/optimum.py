@@ -4,8 +4,6 @@
 `graph_balance` the models at which clipped gradients balance.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace

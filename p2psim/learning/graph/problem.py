@@ -3,8 +3,6 @@
 Q_L adds the agents' own losses and a term that pulls the models of neighbours together (B, equation 2).
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property

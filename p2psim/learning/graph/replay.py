@@ -18,8 +18,6 @@ pool, shared by all who hold it or to whom it is on its way, counted, and let go
 A row or a place that is missing when it is needed stops the kernel, and the driver makes room.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from p2psim.core.compiled import njit

@@ -5,8 +5,6 @@ the kernel's machine code, or functions that are called by their address, with t
 once for all such functions, and its machine code is kept: a function's address is an argument like any other.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Linear models start from these. Every gradient is s(θᵀx)·x, so clipping it t
 record that is clipped has a constant gradient, and adds nothing to the Jacobian.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The base class of replays with a central learner, which take chunks of events and return the learner's models."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 

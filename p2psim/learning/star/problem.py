@@ -3,8 +3,6 @@
 The objective keeps the owners' records and, for each owner, sums over them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple

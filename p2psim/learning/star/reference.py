@@ -3,8 +3,6 @@
 They are short, so that they can be read beside the papers. The compiled kernels are tested against them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -14,8 +14,6 @@ A payload is let go when its message ends, delivered or dropped. A place that is
 the kernel, and the driver makes room.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ State that is kept between chunks of events:
 - ``commits`` (1,): rounds so far; ``counts`` (N,): those in which each owner's answer was used.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from p2psim.core.compiled import njit

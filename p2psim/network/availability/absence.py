@@ -3,8 +3,6 @@
 Absence can depend on an agent's degree, on its number of records, or on its mean label.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Literal

@@ -6,8 +6,6 @@ observed at a fixed time is in a span whose duration has the length-biased distr
 its location moved by σ²; that of the Weibull is the scale times G^{1/k} with G ~ Gamma(1 + 1/k).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal

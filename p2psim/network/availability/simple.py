@@ -1,7 +1,5 @@
 """Simple availability: always there, wakes that are missed independently, and several reasons to be away at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal

@@ -3,8 +3,6 @@
 Every sender makes its random draws for itself, so that what one sender does moves no other sender's draws.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Effects on deliveries that a channel has beside its own keys: what loses or delays a message on its way."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self

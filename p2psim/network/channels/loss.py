@@ -1,7 +1,5 @@
 """Whether a delivery is lost on its way."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Annotated, Literal, Self

@@ -1,7 +1,5 @@
 """Sending again what did not arrive."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Owners ask, the learner serves one at a time, or several."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """The two sides of a bipartite graph, of which one asks and the other answers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from p2psim.core.errors import MeaningError

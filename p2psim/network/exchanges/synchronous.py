@@ -1,7 +1,5 @@
 """Agents on a graph act in rounds: all of them send their models, and then all update."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Agents: each is a process that sleeps until its Poisson clock ticks; and so is what an agent computes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the parts of the engine share: messages, and what they see of the run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

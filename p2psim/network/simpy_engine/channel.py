@@ -1,7 +1,5 @@
 """The channel: a message on its way is a process, which travels, is lost or arrives, and may be sent again."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One run on SimPy: the network that exchanges, channel and availability see, its state, and the record of events."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where the SimPy engine writes its events, in the layout of the event format."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Transmissions take time, and collide where several are heard (`Interference`). A
 it hears nobody; in pure ALOHA (Abramson 1970) it begins when it has something to send.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence

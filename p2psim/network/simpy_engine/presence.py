@@ -1,7 +1,5 @@
 """Who is online: absences are processes, and messages wait for those who come back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Waiting in SimPy, for an exact moment and for one's turn among all that is due then; processes that begin at once."""
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 
 import simpy

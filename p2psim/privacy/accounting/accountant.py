@@ -1,7 +1,5 @@
 """What an accountant is, and what all of them do at the edges."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache

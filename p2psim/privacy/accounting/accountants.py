@@ -4,8 +4,6 @@
 only when they are named: what ``best`` returns must not depend on which modules have been loaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Noise for a budget, and releases for a budget: both stay within it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -7,8 +7,6 @@ D = Σε(e^ε − 1), over all releases of an agent; ρ = Σρ of zCDP. All take
 ``gaussian`` is the exact account of Gaussian releases: their composition is one Gaussian release (Dong, Roth, Su 2022).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -16,8 +16,6 @@ What keeps the result from being too small:
   at λ, and P_λ(S > x) ≤ e^{K_λ(s) − sx} for every s > 0 (Chernoff). This is added at +∞.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

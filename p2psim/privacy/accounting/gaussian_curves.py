@@ -3,8 +3,6 @@
 All are written with the Mills ratio R = (1 − Φ)/φ, so that nothing cancels where the curve is far in a tail.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 #: Below this μ the difference of two Mills ratios is integrated, since it would cancel.

@@ -20,8 +20,6 @@ An unbounded loss goes to +∞ from where its curve has fallen to a floor. The f
 that what all releases together send to +∞ is a small share of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ Cumulants are log E[e^(λL)] of privacy losses L under P: λ times the Rényi di
 that nothing cancels where losses are tiny and nothing overflows where they are large.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable

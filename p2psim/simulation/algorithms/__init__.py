@@ -3,8 +3,6 @@
 An adapter is the class of an algorithm's cells, `p2psim.simulation.algorithms.cell.PreparedCell`.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from p2psim.scenario.model import Scenario

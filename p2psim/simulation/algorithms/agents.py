@@ -4,12 +4,9 @@ Frequencies in the long run are those of wakes; on a star, those at which owners
 that an owner answers a round, and that its answer is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,11 +20,9 @@ from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.section import Network
 from p2psim.network.spectrum import spectral_facts
+from p2psim.scenario.model import Scenario
 from p2psim.theory.neighbours import neighbour_facts
 from p2psim.theory.star import answer_frequencies
-
-if TYPE_CHECKING:
-    from p2psim.scenario.model import Scenario
 
 
 def names_of(prepared: Prepared) -> dict[str, np.ndarray]:

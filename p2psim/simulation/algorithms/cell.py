@@ -1,7 +1,5 @@
 """What cells of all algorithms have in common: what they are asked, and what can be said of one before it runs."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

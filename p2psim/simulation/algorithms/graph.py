@@ -1,7 +1,5 @@
 """The cell of an algorithm on a graph: its preparation, replay and verification, and its facts before a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

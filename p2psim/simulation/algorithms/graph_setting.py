@@ -1,7 +1,5 @@
 """What a scenario says of personalised models on a graph, in numbers: data, graph, problem, rule and end."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The first models of a cell on a graph, with their privacy loss, and the models of its baselines."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What all cells with a central learner have in common, however it asks its owners."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One replica with a central learner, fed with events."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

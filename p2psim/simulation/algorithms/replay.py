@@ -1,7 +1,5 @@
 """What adapters of all algorithms share: what determines a replay, the replay itself, and its results."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from abc import ABC, abstractmethod

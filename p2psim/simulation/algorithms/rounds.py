@@ -3,8 +3,6 @@
 The module also draws up what is known before a run: size, step, privacy, and warnings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The module also draws up what is known before a run: size, step, stability, noise, privacy, and warnings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The cell of an algorithm that trains one model, on a graph or with a central learner."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -17,8 +17,6 @@ A wake touches one block row, so either is one product with K and terms that are
 `dense_where_full` makes sparse matrices dense where they are full enough.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -28,8 +28,6 @@ running sum, not only V = E[zᵀ(·)z] is walked but E[S·…] and E[S²·…] a
     Q¹ ← dual(Q¹) + w·dual_i(Q⁰),    Q² ← dual(Q²) + 2w·dual_i(Q¹) + w²·dual_i(Q⁰).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate

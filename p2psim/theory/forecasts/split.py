@@ -3,8 +3,6 @@
 The variance of the noise in the k-th answer is an expectation over the owners that gave the answers before.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

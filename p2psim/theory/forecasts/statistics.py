@@ -4,8 +4,6 @@ The moments are exact or have noise. With z = (x, y) a party's joint moment is M
 b = Xᵀy/n and c = yᵀy/n. Its entries on and above the diagonal are what the party releases: p(p + 1)/2 + p + 1 numbers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal, Self

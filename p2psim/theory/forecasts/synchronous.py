@@ -10,8 +10,6 @@ Both start at θ[1] = 0 and make T − 1 rounds, θ[k+1] = θ[k] − s_k·(∇g 
 As exact as the quadratic model of the owners is: for squared loss, as long as neither clipping nor the box acts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
