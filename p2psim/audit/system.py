@@ -81,13 +81,13 @@ class AuditSystem(ABC):
         self.cell, self.agents, self.dimension = cell, tuple(agents), int(cell.problem.dimension)
         held = cell.problem.records[list(agents)]
         self._batch = batch_of(cell.scenario.learning.algorithm)
-        if self._batch.kind == "epochs":
+        if not self._batch.is_fresh:
             raise MeaningError(
                 "learning.algorithm.batch",
                 "an audit needs batches that are drawn anew for each release, and those of epochs are not: take fixed "
                 "or poisson",
             )
-        self.records = held if self._batch.kind == "fixed" else np.minimum(held, MOST_RECORDS)
+        self.records = held if self._batch.needs_records else np.minimum(held, MOST_RECORDS)
         if self.records.max() > MOST_WITH_BATCHES:
             raise MeaningError(
                 "learning.algorithm.batch",

@@ -33,12 +33,7 @@ Action: TypeAlias = Callable[[argparse.Namespace], int | None]
 
 
 def command(
-    name: str,
-    summary: str,
-    *options: Option,
-    json: str = "",
-    needs: Sequence[str] = (),
-    epilog: str = "",
+    name: str, summary: str, *options: Option, json: str = "", needs: Sequence[str] = (), epilog: str = ""
 ) -> Callable[[Action], Adder]:
     """Declare a command; used as a decorator of what it does, whose name then stands for what adds the command.
 

@@ -29,11 +29,7 @@ def list_names(args: argparse.Namespace) -> None:
         print_table(rows, most=len(rows))
 
 
-@command(
-    "schema",
-    "print the JSON Schema of a scenario, for editors",
-    needs=("p2psim.scenario.schema",),
-)
+@command("schema", "print the JSON Schema of a scenario, for editors", needs=("p2psim.scenario.schema",))
 def schema(args: argparse.Namespace) -> None:
     """``p2psim schema``."""
     from p2psim.scenario.schema import json_schema

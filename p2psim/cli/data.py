@@ -8,11 +8,7 @@ from p2psim.core.errors import InputError
 from p2psim.core.printing import complain, print_json
 
 
-@command(
-    "list",
-    "list sources, their licences and whether they are here",
-    json="print it as JSON",
-)
+@command("list", "list sources, their licences and whether they are here", json="print it as JSON")
 def list_data(args: argparse.Namespace) -> None:
     """``p2psim data list``."""
     from p2psim.data.sources import list_sources

@@ -17,10 +17,7 @@ _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
     "new",
     "start a scenario from a shipped one, or a part of your own",
     option("name NAME", "the file becomes NAME.yaml; of a part NAME.py"),
-    option(
-        "--part KIND",
-        "write a part of this kind that works, and its test: topology, loss, exchange, …",
-    ),
+    option("--part KIND", "write a part of this kind that works, and its test: topology, loss, exchange, …"),
     option("--from TEMPLATE", "see p2psim list", dest="template", default="three_banks"),
     needs=("p2psim.scenario.model",),
 )

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import Field, Tag, ValidationInfo, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from p2psim.core.files import DataPath, Seal, absolute, at_home, fault_of, sealed
-from p2psim.core.options import AS_TUPLE, NUMBER_OR_MAPPING, NonNegative, OneOf, Options, Positive
+from p2psim.core.options import AS_TUPLE, NonNegative, NumberOr, OneOf, Options, Positive
 from p2psim.core.text_tables import BeyondFloatError, number, shown
 
 #: Below 0.1 the moments of a law overflow, or its draws underflow.
@@ -217,9 +217,7 @@ class Distribution(OneOf):
 
 
 #: A constant or a distribution.
-Quantity = Annotated[
-    Annotated[NonNegative, Tag("number")] | Annotated[Distribution, Tag("mapping")], NUMBER_OR_MAPPING
-]
+Quantity = NumberOr[NonNegative, Distribution]
 
 
 def mean(quantity: float | Distribution) -> float:

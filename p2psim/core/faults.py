@@ -196,14 +196,9 @@ def _number(noun: str, schema: Schema) -> str:
 
 #: Problems, beside wrong types, that are told best by saying what the value must be.
 _OF_THE_VALUE = {
-    "greater_than",
-    "greater_than_equal",
-    "less_than",
-    "less_than_equal",
-    "finite_number",
-    "int_from_float",
+    "greater_than", "greater_than_equal", "less_than", "less_than_equal", "finite_number", "int_from_float",
     "literal_error",
-}
+}  # fmt: skip
 
 
 #: Kinds that there were, and what to give instead.

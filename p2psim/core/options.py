@@ -144,17 +144,17 @@ def _scalar_or_mapping(value: Any) -> str:
     return "mapping" if isinstance(value, Mapping | BaseModel) else "number"
 
 
-#: Put in the metadata of a union of a number and a part or mapping, which have the tags ``number`` and ``mapping``.
-NUMBER_OR_MAPPING = Discriminator(_scalar_or_mapping)
-
-
 _Number = TypeVar("_Number")
-_Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
-_PerAgent = Annotated[
-    Annotated[_Number, Tag("number")] | Annotated[dict[str, _Number], Tag("mapping")],
-    NUMBER_OR_MAPPING,
-    TEXT_KEYS,
+_Part = TypeVar("_Part")
+#: A number, or a part or mapping.
+NumberOr = Annotated[
+    Annotated[_Number, Tag("number")] | Annotated[_Part, Tag("mapping")], Discriminator(_scalar_or_mapping)
 ]
+#: A part of a union of them, by its ``kind``.
+ByKind = Annotated[_Part, Field(discriminator="kind"), BY_NAME]
+
+_Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
+_PerAgent = Annotated[NumberOr[_Number, dict[str, _Number]], TEXT_KEYS]
 
 #: A positive number (possibly infinite) for all agents, or a mapping from agent (index or label) or group to one.
 PerAgent = _PerAgent[_Unbounded]

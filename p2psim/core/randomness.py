@@ -17,29 +17,10 @@ STREAM_VERSION = "p2psim-stream-1"
 
 #: What random numbers are drawn for. ``independent:`` in a scenario takes these names.
 PURPOSES = (
-    "clocks",
-    "peers",
-    "latency",
-    "loss",
-    "link-state",
-    "capture",
-    "backoff",
-    "retransmit",
-    "acknowledgement",
-    "effects",
-    "response",
-    "service",
-    "compute",
-    "participants",
-    "availability",
-    "rejoin",
-    "topology",
-    "data",
-    "noise",
-    "batches",
-    "start",
-    "baselines",
-)
+    "clocks", "peers", "latency", "loss", "link-state", "capture", "backoff", "retransmit",
+    "acknowledgement", "effects", "response", "service", "compute", "participants", "availability",
+    "rejoin", "topology", "data", "noise", "batches", "start", "baselines",
+)  # fmt: skip
 
 
 def stream_key(seed: int, replica: int | None, purpose: str, variant: str = "") -> np.ndarray:

@@ -73,11 +73,7 @@ class TableFile(Mapping[str, Any]):
         return numbers_in(self.table[name], is_text=self.lines is not None)
 
     def finite(
-        self,
-        names: Sequence[str],
-        key: str,
-        known: Mapping[str, np.ndarray] | None = None,
-        hint: str = "",
+        self, names: Sequence[str], key: str, known: Mapping[str, np.ndarray] | None = None, hint: str = ""
     ) -> np.ndarray:
         """Values of columns, which must be finite numbers.
 

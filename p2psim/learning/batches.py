@@ -16,22 +16,32 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import AgentError
-from p2psim.core.options import BY_NAME, Count, Options
+from p2psim.core.options import ByKind, Count, Options
 
 #: How a batch is drawn, for kernels.
 POISSON, FIXED, SHUFFLED = 0, 1, 2
 
 
-class Whole(Options):
-    """All records take part in every release."""
+class _Batch(Options):
+    """Base of all batches: all records, which cost what they do."""
 
-    kind: Literal["whole"] = "whole"
+    kind: Any
     code: ClassVar[int | None] = None
     #: Whether batches are drawn in secret, each without regard to the others, so that a release costs less for it.
     amplifies: ClassVar[bool] = False
+    #: Whether batches are drawn anew for each release.
+    is_fresh: ClassVar[bool] = True
+    #: Whether chances depend on how many records an agent holds.
+    needs_records: ClassVar[bool] = False
 
     def rates(self, records: np.ndarray) -> np.ndarray:
-        """Chance of each agent's records to take part, shape (N,)."""
+        """Chance of each agent's records to take part, shape (N,).
+
+        Raises
+        ------
+        MeaningError
+            If an agent holds some records, but fewer than a batch of a fixed size has.
+        """
         return np.ones(records.size)
 
     def divisors(self, records: np.ndarray) -> np.ndarray:
@@ -39,7 +49,13 @@ class Whole(Options):
         return np.maximum(records, 1).astype(float)
 
 
-class PoissonBatch(Options):
+class Whole(_Batch):
+    """All records take part in every release."""
+
+    kind: Literal["whole"] = "whole"
+
+
+class PoissonBatch(_Batch):
     """Each record takes part with probability q, whatever the others do; a batch may be empty."""
 
     kind: Literal["poisson"] = "poisson"
@@ -48,63 +64,49 @@ class PoissonBatch(Options):
     amplifies: ClassVar[bool] = True
 
     def rates(self, records: np.ndarray) -> np.ndarray:
-        """Chance of each agent's records to take part, shape (N,)."""
+        """See the base."""
         return np.full(records.size, self.rate)
 
     def divisors(self, records: np.ndarray) -> np.ndarray:
-        """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
+        """See the base."""
         return self.rate * np.maximum(records, 1)
 
 
-class FixedBatch(Options):
-    """b records, all sets of so many alike, drawn without replacement."""
-
-    kind: Literal["fixed"] = "fixed"
+class _Sized(_Batch):
     size: Count = Field(description="b; no agent may hold fewer records, but one may hold none")
-    code: ClassVar[int | None] = FIXED
-    amplifies: ClassVar[bool] = True
-
-    def rates(self, records: np.ndarray) -> np.ndarray:
-        """Chance of each agent's records to take part, shape (N,).
-
-        Raises
-        ------
-        MeaningError
-            If an agent holds some records, but fewer than b.
-        """
-        _check_size(self.size, records)
-        return np.where(records > 0, self.size / np.maximum(records, 1), 1.0)
 
     def divisors(self, records: np.ndarray) -> np.ndarray:
-        """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
         return np.where(records > 0, float(self.size), 1.0)
 
 
-class EpochBatch(Options):
+class FixedBatch(_Sized):
+    """b records, all sets of so many alike, drawn without replacement."""
+
+    kind: Literal["fixed"] = "fixed"
+    code: ClassVar[int | None] = FIXED
+    amplifies: ClassVar[bool] = True
+    needs_records: ClassVar[bool] = True
+
+    def rates(self, records: np.ndarray) -> np.ndarray:
+        """See the base."""
+        _check_size(self.size, records)
+        return np.where(records > 0, self.size / np.maximum(records, 1), 1.0)
+
+
+class EpochBatch(_Sized):
     """b records each, the next ones of a shuffle of all, which is drawn anew for each epoch.
 
     An epoch is ⌊n_i/b⌋ releases. The records that are left over, fewer than b, take no part in it.
     """
 
     kind: Literal["epochs"] = "epochs"
-    size: Count = Field(description="b; no agent may hold fewer records, but one may hold none")
     code: ClassVar[int | None] = SHUFFLED
-    amplifies: ClassVar[bool] = False
+    is_fresh: ClassVar[bool] = False
 
     def rates(self, records: np.ndarray) -> np.ndarray:
-        """Chance of each agent's records to take part, shape (N,): 1, as nothing is claimed for it.
-
-        Raises
-        ------
-        MeaningError
-            If an agent holds some records, but fewer than b.
-        """
+        """1 for all, as nothing is claimed for batches of an epoch; see the base."""
         _check_size(self.size, records)
-        return np.ones(records.size)
-
-    def divisors(self, records: np.ndarray) -> np.ndarray:
-        """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
-        return np.where(records > 0, float(self.size), 1.0)
+        return super().rates(records)
 
 
 def _check_size(size: int, records: np.ndarray) -> None:
@@ -119,7 +121,7 @@ def _check_size(size: int, records: np.ndarray) -> None:
         )
 
 
-Batch = Annotated[Whole | PoissonBatch | FixedBatch | EpochBatch, Field(discriminator="kind"), BY_NAME]
+Batch = ByKind[Whole | PoissonBatch | FixedBatch | EpochBatch]
 
 
 _WHOLE = Whole()

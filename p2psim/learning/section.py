@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from p2psim.core.options import AS_LIST, BY_NAME, NonNegative, Options
+from p2psim.core.options import AS_LIST, BY_NAME, ByKind, NonNegative, Options
 from p2psim.core.registry import AnyOf, register_all
 from p2psim.learning.graph.algorithms import (
     Averaging,
@@ -71,6 +71,7 @@ class LocalModels(BaselineModels):
     reduction: Literal["mean", "sum"] = Field(
         "mean", description="whether λ_i‖θ‖² is added to the mean or to the sum of an agent's losses"
     )
+    needs_l2: ClassVar[bool] = True
 
     def models(self, problem: GraphProblem, *noise: Any) -> np.ndarray:
         """See `BaselineModels.models`."""
@@ -105,25 +106,14 @@ class LocalPrivacy(BaselineModels):
         return from_private_records(problem, *noise)
 
 
-Baseline = Annotated[LocalModels | GlobalModel | LocalPrivacy, Field(discriminator="kind"), BY_NAME]
+Baseline = ByKind[LocalModels | GlobalModel | LocalPrivacy]
 
 register_all(
     [
-        AsyncStar,
-        SynchronousDescent,
-        SynchronousAveraging,
-        CoordinateDescent,
-        ModelPropagation,
-        GossipAdmm,
-        Averaging,
-        PushSum,
-        DecentralisedSgd,
-        GossipLearning,
-        FedAvg,
-        FedAsync,
-        FedBuff,
+        AsyncStar, SynchronousDescent, SynchronousAveraging, CoordinateDescent, ModelPropagation,
+        GossipAdmm, Averaging, PushSum, DecentralisedSgd, GossipLearning, FedAvg, FedAsync, FedBuff,
     ]
-)
+)  # fmt: skip
 
 #: Any algorithm that is registered.
 Algorithm = Annotated[LearningAlgorithm, AnyOf("algorithm"), BY_NAME]

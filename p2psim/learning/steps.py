@@ -16,7 +16,7 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from p2psim.core.errors import MeaningError, first_line
 from p2psim.core.files import DataPath, Seal, checked, sealed
-from p2psim.core.options import BY_NAME, Options, Positive
+from p2psim.core.options import ByKind, Options, Positive
 from p2psim.core.text_tables import matrix_of
 from p2psim.learning.batches import batch_of
 
@@ -65,6 +65,8 @@ class LearningAlgorithm(Options):
     computes : bool
         Whether its replay knows of the time that agents take to compute: that an update follows a beginning
         (`p2psim.core.events.BEGIN`), and not a wake or a delivery.
+    takes_answers : bool
+        Whether who hears a message may send one back.
     """
 
     # Algorithms declare them with a Literal and a description of their own.
@@ -87,6 +89,7 @@ class LearningAlgorithm(Options):
     audited_as: ClassVar[str] = ""
     objective: ClassVar[Literal["fitness", "personalised", "shared"]] = "personalised"
     computes: ClassVar[bool] = True
+    takes_answers: ClassVar[bool] = True
 
     def updates_under(self, exchange: Exchange) -> Literal["wake", "hear"]:
         """When an agent updates its model, where that depends on the exchange."""
@@ -154,9 +157,7 @@ class ExponentialDiscount(Options):
         return math.exp(-self.rate * age)
 
 
-Staleness = Annotated[
-    NoDiscount | InverseDiscount | ExponentialDiscount, Field(discriminator="kind"), BY_NAME
-]
+Staleness = ByKind[NoDiscount | InverseDiscount | ExponentialDiscount]
 
 
 @dataclass(frozen=True)
@@ -235,9 +236,12 @@ class FirstModels(Options):
         Whether the models depend on the records, so that they cost privacy.
     epsilon : float or None
         What they cost, by noise; None where there is none.
+    needs_l2 : bool
+        Whether each agent minimises its own loss alone, which needs a regulariser.
     """
 
     touches_data: ClassVar[bool] = False
+    needs_l2: ClassVar[bool] = False
 
     @abstractmethod
     def models(self, problem: GraphProblem) -> np.ndarray:
@@ -277,6 +281,7 @@ class Local(FirstModels):
     )
 
     touches_data: ClassVar[bool] = True
+    needs_l2: ClassVar[bool] = True
     epsilon: ClassVar[float | None] = None
 
     def models(self, problem: GraphProblem) -> np.ndarray:
@@ -295,6 +300,7 @@ class PrivateWarmStart(FirstModels):
 
     touches_data: ClassVar[bool] = True
     is_random: ClassVar[bool] = True
+    needs_l2: ClassVar[bool] = True
 
     def models(self, problem: GraphProblem) -> np.ndarray:
         """See `FirstModels.models`."""
@@ -349,4 +355,4 @@ class GivenModels(FirstModels):
         return models.astype(np.float64)
 
 
-Start = Annotated[Zero | Local | PrivateWarmStart | GivenModels, Field(discriminator="kind"), BY_NAME]
+Start = ByKind[Zero | Local | PrivateWarmStart | GivenModels]

@@ -36,8 +36,7 @@ class Compute(OneOf):
         None, description="time of an update: a constant, or a distribution that is drawn anew for each"
     )
     seconds_per_record: NonNegative | None = Field(
-        None,
-        description="in place of time: time per record that an update takes, in the unit of all times",
+        None, description="in place of time: time per record that an update takes, in the unit of all times"
     )
     slowdown: Slowdown = Field(
         1.0,

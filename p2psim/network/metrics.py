@@ -3,17 +3,22 @@
 They are read off the events alone, so that recording them changes nothing else.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from p2psim.core.figures import Metric, Registered
 from p2psim.core.registry import register_all
 from p2psim.network.channels.draws import Airtime
-from p2psim.network.tally import Tally  # compiled: not wanted by who only reads a scenario
+
+if TYPE_CHECKING:
+    from p2psim.network.tally import Tally  # compiled: not wanted by who only reads a scenario
 
 #: Largest number of agents whose effective graph's eigenvalue is found, at every record anew.
 MOST_FOR_LAMBDA2 = 1_000
@@ -140,25 +145,23 @@ def _lambda2(seen: NetworkState) -> float:
     return dense_lambda2(np.maximum(matrix, matrix.T))
 
 
+_rising = partial(NetworkMetric.of, rises=True)
+_of_requests = partial(NetworkMetric.of, needs="request")
+
 register_all(
     [
-        NetworkMetric.of(
+        _rising(
             "messages",
             lambda seen: float(seen.tally["messages"]),
             "messages sent so far; a broadcast counts once",
-            rises=True,
         ),
-        NetworkMetric.of(
-            "retries",
-            lambda seen: float(seen.tally["retries"]),
-            "times so far that a message was sent again",
-            rises=True,
+        _rising(
+            "retries", lambda seen: float(seen.tally["retries"]), "times so far that a message was sent again"
         ),
-        NetworkMetric.of(
+        _rising(
             "delivery",
             _delivery,
             "share of the messages that have ended at a receiver so far which arrived there",
-            rises=True,
         ),
         NetworkMetric.of(
             "loss_rate",
@@ -181,43 +184,37 @@ register_all(
             _share("unsent"),
             "share of these attempts that were not sent: their sender was busy, or gave up",
         ),
-        NetworkMetric.of(
+        _rising(
             "throughput",
             _throughput,
             "airtime of what arrived, per receiver (the learner of a star), over time so far",
             label="throughput (fraction of airtime)",
-            rises=True,
         ),
-        NetworkMetric.of(
+        _rising(
             "participation",
             _participation,
             "wakes so far over the ticks of the clocks that are expected until then",
             needs="clock",
-            rises=True,
         ),
-        NetworkMetric.of(
+        _rising(
             "present",
             lambda seen: 1 - seen.tally["absent"] / seen.tally.links.agents,
             "share of the agents that are there",
-            rises=True,
         ),
-        NetworkMetric.of(
+        _of_requests(
             "turned_away",
             lambda seen: seen.tally["turned_away"] / max(seen.tally["wakes"], 1),
             "share of wakes so far that the learner refused, busy or away",
-            needs="request",
         ),
-        NetworkMetric.of(
+        _of_requests(
             "utilisation",
             _utilisation,
             "share of time so far that the learner was busy; with concurrency the mean share of its places",
-            needs="request",
         ),
-        NetworkMetric.of(
+        _of_requests(
             "waiting_time",
             lambda seen: seen.tally.sum("waited") / max(seen.tally["served"], 1),
             "mean time that the served have waited for, so far",
-            needs="request",
         ),
         NetworkMetric.of(
             "staleness",
@@ -236,29 +233,22 @@ register_all(
             lambda seen: gini(seen.tally.updates),
             "inequality of the agents' shares of the updates so far",
         ),
-        NetworkMetric.of(
-            "releases",
-            lambda seen: float(seen.tally["releases"]),
-            "releases so far, of all agents",
-            rises=True,
-        ),
+        _rising("releases", lambda seen: float(seen.tally["releases"]), "releases so far, of all agents"),
         NetworkMetric.of(
             "releases_wasted",
             lambda seen: seen.tally["wasted"] / max(seen.tally["releases"], 1),
             "share of the releases so far that have reached nobody and never will; one that is on its way, held for "
             "who is away, or in a model that may still be asked for, is not wasted",
         ),
-        NetworkMetric.of(
+        _rising(
             "links_heard",
             lambda seen: float(seen.tally.heard.mean()),
             "share of the links, by direction, over which anything arrived since the last record",
-            rises=True,
         ),
-        NetworkMetric.of(
+        _rising(
             "effective_lambda2",
             _lambda2,
             f"λ₂ of the unweighted graph of these links, in either direction; for up to {MOST_FOR_LAMBDA2:,} agents",
-            rises=True,
             most_agents=MOST_FOR_LAMBDA2,
         ),
     ]

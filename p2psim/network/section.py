@@ -14,18 +14,14 @@ from p2psim.core.events import LEARNER
 from p2psim.core.options import BY_NAME, Options
 from p2psim.core.registry import place_of
 from p2psim.network.agent_tables import Rate, RateTable, values_of
-from p2psim.network.availability import AllOf, Always, AnyAvailability, Outage
+from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.draws import Airtime, airtime_of
 from p2psim.network.compute import Compute, contradictions
 from p2psim.network.exchanges import AnyExchange, Exchange, Gossip
 from p2psim.network.graph import Graph, TopologyInputs, links
 from p2psim.network.members import Members
-from p2psim.network.topologies import (
-    AnyTopology,
-    Topology,
-    draw_links,
-)
+from p2psim.network.topologies import AnyTopology, Topology, draw_links
 from p2psim.network.verify_order import Ordering
 from p2psim.network.verify_rounds import SINGLY, Conduct
 
@@ -79,13 +75,6 @@ def uncompiled_parts(exchange: Exchange, channel: Channel, availability: AnyAvai
     return [
         f"network.{key}" for key, given in parts.items() if any(place_of(part) is not None for part in given)
     ]
-
-
-def _turn_alone(availability: AnyAvailability) -> bool:
-    """Whether no agents leave and come back together."""
-    if isinstance(availability, AllOf):
-        return all(map(_turn_alone, availability.parts))
-    return place_of(availability) is None and not isinstance(availability, Outage)
 
 
 def scope_message(uncompiled: list[str]) -> str:
@@ -250,7 +239,7 @@ class Network:
         """What is known of the order of events at one instant, for the verifier of events."""
         return Ordering(
             self.channel.ends,
-            _turn_alone(self.availability),
+            self.availability.turns_alone,
             own_exchange=place_of(self.exchange) is not None,
             computes=self.compute is not None,
             in_rounds=self.conduct.in_rounds,

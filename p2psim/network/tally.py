@@ -31,26 +31,10 @@ from p2psim.network.section import Network
 #: collided, missed (its receiver away) or unsent (its sender busy, or never finding the medium free). ``arrived`` is
 #: the version of the model that the answer was to which has reached the learner of a star last.
 TOTALS = (
-    "messages",
-    "retries",
-    "delivered",
-    "dropped",
-    "lost",
-    "collided",
-    "missed",
-    "unsent",
-    "wakes",
-    "turned_away",
-    "releases",
-    "wasted",
-    "aged",
-    "received",
-    "questions",
-    "served",
-    "absent",
-    "commits",
+    "messages", "retries", "delivered", "dropped", "lost", "collided", "missed", "unsent", "wakes",
+    "turned_away", "releases", "wasted", "aged", "received", "questions", "served", "absent", "commits",
     "arrived",
-)
+)  # fmt: skip
 (
     MESSAGES, RETRIES, DELIVERED, DROPPED, LOST, COLLIDED, MISSED, UNSENT, WAKES, TURNED_AWAY, RELEASES,
     WASTED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT, COMMITS, ARRIVED,

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from p2psim.core.errors import Fault
-from p2psim.core.options import AS_LIST, BY_NAME, Options, PerAgent, Positive
+from p2psim.core.options import AS_LIST, ByKind, Options, PerAgent, Positive
 from p2psim.privacy.accounting.accountants import AccountantName
 from p2psim.privacy.allocations import AnyAllocation, Horizon
 from p2psim.privacy.mechanisms import AnyMechanism
@@ -170,9 +170,7 @@ class AsPrinted(_Clipping):
             yield Fault("as-printed is for agents on a graph; give clip, or empirical", "privacy.sensitivity")
 
 
-Sensitivity = Annotated[
-    Clip | Declared | Bounds | Empirical | AsPrinted, Field(discriminator="kind"), BY_NAME
-]
+Sensitivity = ByKind[Clip | Declared | Bounds | Empirical | AsPrinted]
 
 
 class PrivacySection(Options):

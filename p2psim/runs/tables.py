@@ -193,24 +193,16 @@ TABLE_FORMAT = 2
 
 #: Columns of the ledger that say that a number must not be taken at face value.
 FLAGS = (
-    "bound_violated",
-    "over_budget",
-    "not_private",
-    "public_graph_assumed",
-    "data_dependent_step",
-    "scaled_records",
-    "clairvoyant",
-)
+    "bound_violated", "over_budget", "not_private", "public_graph_assumed", "data_dependent_step",
+    "scaled_records", "clairvoyant",
+)  # fmt: skip
 
 #: Columns that stand first, and last, in the tables whose columns depend on the scenario.
 _FIRST = {
     "ledger": ("agent", "releases", "lost", "deliveries_lost", "budget", "epsilon_claimed"),
     "agents": ("index", "label", "group", "records", "degree"),
 }
-_LAST = {
-    "ledger": ("violation_step", "violation_size", *FLAGS),
-    "agents": ("budget",),
-}
+_LAST = {"ledger": ("violation_step", "violation_size", *FLAGS), "agents": ("budget",)}
 #: Columns of numbers that stand before the others.
 _NUMBERS = (("cell", pa.int32()), ("replica", pa.int32()))
 #: Tables that begin with the swept columns.

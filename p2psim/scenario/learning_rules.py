@@ -68,7 +68,7 @@ def alone(scenario: ScenarioFields) -> Iterator[Fault]:
     parts = {"learning.algorithm.start": getattr(learning.algorithm, "start", None)}
     parts |= {f"learning.baselines.{i}": baseline for i, baseline in enumerate(learning.baselines)}
     for key, part in parts.items():
-        if part is not None and part.kind in ("local", "private"):
+        if part is not None and getattr(part, "needs_l2", False):
             yield Fault(f"{part.kind} needs a positive learning.regularizer.l2, got 0", key)
 
 
@@ -84,12 +84,9 @@ def shared(scenario: ScenarioFields) -> Iterator[Fault]:
         if name == "objective_gap" and not learning.trained_model.is_convex:
             message = f"objective_gap needs the minimum, which is not known of {learning.model.kind}; record objective"
             yield Fault(message, f"record.metrics.{i}")
-    if (
-        privacy.mechanism.is_private
-        and privacy.sensitivity is not None
-        and privacy.sensitivity.kind != "clip"
-    ):
-        message = f"{kind} takes clip: no bound on its gradients is public; got {privacy.sensitivity.kind}"
+    bound = privacy.sensitivity if privacy.mechanism.is_private else None
+    if bound is not None and not (bound.holds and bound.clipping):
+        message = f"{kind} takes clip: no bound on its gradients is public; got {bound.kind}"
         yield Fault(message, "privacy.sensitivity")
     if privacy.when_spent == "anchored":
         yield Fault(f"{kind} has no anchors; take silent or coast", "privacy.when_spent")

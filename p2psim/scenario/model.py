@@ -65,11 +65,7 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
 
     @classmethod
     def load(
-        cls,
-        path: str | Path,
-        overrides: Sequence[str] = (),
-        *,
-        confirm_cells: bool = False,
+        cls, path: str | Path, overrides: Sequence[str] = (), *, confirm_cells: bool = False
     ) -> Scenario:
         """Read a scenario file.
 
@@ -91,12 +87,7 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
 
     @classmethod
     def parse(
-        cls,
-        text: str | bytes,
-        path: str = "",
-        overrides: Sequence[str] = (),
-        *,
-        confirm_cells: bool = False,
+        cls, text: str | bytes, path: str = "", overrides: Sequence[str] = (), *, confirm_cells: bool = False
     ) -> Scenario:
         """Read a scenario from YAML text; otherwise like `load`. `path` is named in errors."""
         if not isinstance(text, str | bytes):

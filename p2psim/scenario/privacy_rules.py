@@ -96,11 +96,5 @@ def _anchor(scenario: ScenarioFields) -> Iterator[Fault]:
 
 
 PRIVACY_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (
-    _noise,
-    _sensitivity,
-    _accountants,
-    _allocation,
-    _overlap,
-    _tail,
-    _anchor,
-)
+    _noise, _sensitivity, _accountants, _allocation, _overlap, _tail, _anchor,
+)  # fmt: skip

@@ -5,10 +5,10 @@ Importing this registers the metric of the privacy spent.
 
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field
 
 from p2psim.core.figures import Metric, Registered
-from p2psim.core.options import INT32, NUMBER_OR_MAPPING, Count, Few, Options, Positive
+from p2psim.core.options import INT32, Count, Few, NumberOr, Options, Positive
 from p2psim.core.registry import parts, register
 
 
@@ -61,9 +61,9 @@ class RecordSection(Options):
     by: Literal["group", "degree", "cluster"] | None = Field(
         None, description="also give means over agents of the same kind"
     )
-    every: Annotated[
-        Annotated[Count, Tag("number")] | Annotated[EveryTime, Tag("mapping")], NUMBER_OR_MAPPING
-    ] = Field(1, description="steps between records, or {time: simulated time between records}")
+    every: NumberOr[Count, EveryTime] = Field(
+        1, description="steps between records, or {time: simulated time between records}"
+    )
     events: bool = Field(False, description="keep events, and all that verify needs")
     noise: bool = Field(False, description="keep the noise of every release")
     data: bool = Field(False, description="keep the prepared data")
@@ -118,7 +118,7 @@ class Sequential(Options):
     )
 
 
-Replicas = Annotated[Annotated[Few, Tag("number")] | Annotated[Sequential, Tag("mapping")], NUMBER_OR_MAPPING]
+Replicas = NumberOr[Few, Sequential]
 
 
 def fewest(replicas: int | Sequential) -> int:

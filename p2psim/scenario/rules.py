@@ -119,8 +119,8 @@ def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     hears = getattr(algorithm, "updates", "wake") == "hear"
     if hears and not (exchange.needs_learner or exchange.updates_on_hearing):
         yield Fault(f"{kind} needs gossip: it updates a model when it hears another", key)
-    if kind == "push-sum" and getattr(exchange, "mode", "push") != "push":
-        yield Fault("push-sum needs no answers: it takes push", f"{key}.mode")
+    if not algorithm.takes_answers and getattr(exchange, "mode", "push") != "push":
+        yield Fault(f"{kind} needs no answers: it takes push", f"{key}.mode")
 
 
 def _kinds(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -138,7 +138,7 @@ def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
     if not scenario.network.exchange.has_clocks and scenario.network.clock is not None:
         wakes = "the learner's queries" if scenario.network.exchange.needs_learner else "rounds"
         message = f"agents have no clock under {kind}: {wakes} wake them; remove clock"
-        hint = ", or use request" if kind == "poll" else ""
+        hint = ", or use request" if scenario.network.exchange.polled else ""
         yield Fault(message + hint, "network.clock")
 
 

@@ -15,11 +15,7 @@ from p2psim.simulation.recorder import Marks, paces
 
 
 def compare_network(
-    network: Network,
-    events: np.ndarray,
-    marks: Marks,
-    series: Sequence[Series],
-    end: float | None = None,
+    network: Network, events: np.ndarray, marks: Marks, series: Sequence[Series], end: float | None = None
 ) -> Iterator[Compared]:
     """Set recorded metrics of the network beside those of a plain reading.
 

@@ -13,7 +13,6 @@ from numba.core.errors import NumbaError
 
 from p2psim.core.errors import AgentError, MeaningError, first_line
 from p2psim.core.events import EVENT, join
-from p2psim.network.exchanges import Gossip
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
@@ -201,7 +200,9 @@ def early_end_warning(setup: ReplaySetup) -> list[str]:
         # Who is there releases once a round, until the last one.
         end = float(limits.max()) * network.exchange.round_length
         return [] if end >= setup.time else [_message(f"time {end:.3g} of {setup.time:g}", setup)]
-    expected, chance = _expected_end(limits, network.rates * _releases_a_tick(setup), setup.time)
+    shares = np.nan_to_num(network.shares(), nan=1.0) if network.members is not None else 1.0
+    each = shares * network.exchange.releases_per_wake(network.answerer_releases)
+    expected, chance = _expected_end(limits, network.rates * each, setup.time)
     return [] if chance < 0.5 else [_message(f"time {expected:.3g} of {setup.time:g}", setup)]
 
 
@@ -226,17 +227,6 @@ def _expected_end(limits: np.ndarray, rates: np.ndarray, time: float) -> tuple[f
     for (limit, rate), agents in zip(pairs.T.tolist(), counts.tolist(), strict=True):
         spent *= gammainc(max(limit, 1e-9), rate * grid) ** agents
     return float(np.trapezoid(1 - spent, grid)), float(spent[-1])
-
-
-def _releases_a_tick(setup: ReplaySetup) -> np.ndarray:
-    """Releases that an agent makes for each tick of its own clock, about."""
-    network = setup.network
-    shares = np.nan_to_num(network.shares(), nan=1.0) if network.members is not None else 1.0
-    exchange = network.exchange
-    both = isinstance(exchange, Gossip) and (
-        exchange.mode == "edge" or (exchange.mode == "push-pull" and network.answerer_releases)
-    )
-    return np.asarray(shares * (2.0 if both else 1.0))
 
 
 def _message(where: str, setup: ReplaySetup, verb: str = "are expected to end") -> str:

@@ -20,6 +20,7 @@ from p2psim.core.errors import SimulationError
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.simulation.algorithms import rounds, star
 from p2psim.simulation.algorithms.agents import answering, is_shared, long_run_frequencies
+from p2psim.simulation.algorithms.learner_cell import star_algorithm
 from p2psim.theory import noise_floor as floors
 from p2psim.theory.forecasts.linear_star import LinearStar, LocalModel, linear_star
 from p2psim.theory.forecasts.split import Split, split
@@ -84,7 +85,7 @@ class StarSetting(Setting):
         return linear_star(
             self.model,
             self.cell.method.step * factor,
-            star.algorithm_of(self.cell.scenario).form,
+            star_algorithm(self.cell.scenario).form,
             self.frequencies,
             weighting.at_learner * weighting.at_owner,
             weighting.at_learner,
@@ -158,7 +159,7 @@ class StarSetting(Setting):
         return float((len(peaks) * self.model.shares * peaks * weights).max())
 
     def _of(self, model: LocalModel, frequencies: np.ndarray, arrival: np.ndarray) -> Self:
-        gamma, algorithm = frequencies / frequencies.sum(), star.algorithm_of(self.cell.scenario)
+        gamma, algorithm = frequencies / frequencies.sum(), star_algorithm(self.cell.scenario)
         other = super()._of(model, gamma, arrival)
         if algorithm.reweight != "known":
             return other
@@ -179,7 +180,7 @@ def _reasons(cell: star.StarCell) -> dict[str, bool]:
     network, exchange = cell.setup.network, cell.scenario.network.exchange
     asked = exchange.has_clocks and not is_shared(network)
     disturbed = asked and not network.channel.ideal
-    discounts = star.algorithm_of(cell.scenario).staleness.weight(1) < 1
+    discounts = star_algorithm(cell.scenario).staleness.weight(1) < 1
     return {
         f"{exchange.kind}: answers to older models, and not by independent owners": not asked,
         "the channel is not ideal: which owner answers depends on the past": disturbed,
@@ -270,7 +271,7 @@ class RoundsSetting(Setting):
 
     def walk(self, factor: float = 1.0) -> RoundsWalk:
         """See `Setting.walk`."""
-        algorithm, present = rounds.algorithm_of(self.cell.scenario), self.frequencies * self.arrival
+        algorithm, present = star_algorithm(self.cell.scenario), self.frequencies * self.arrival
         forecast = partial(
             synchronous_forecast,
             "averaging" if self.cell.method.averages else "descent",

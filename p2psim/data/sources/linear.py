@@ -18,6 +18,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.options import (
     BY_NAME,
     TEXT_KEYS,
+    ByKind,
     Count,
     Few,
     Fraction,
@@ -96,9 +97,7 @@ class UniformFeatures(FeatureDistribution):
         return dimension * self.bound, self.bound
 
 
-Features = Annotated[
-    L1BallFeatures | GaussianFeatures | UniformFeatures, Field(discriminator="kind"), BY_NAME
-]
+Features = ByKind[L1BallFeatures | GaussianFeatures | UniformFeatures]
 
 
 def _points_kind(value: Any) -> str:
@@ -292,9 +291,7 @@ class LinearClassification(_LinearSource):
         0.05, description="probability that the label of a training record is flipped; test labels are right"
     )
     test_points: Index = Field(100, description="test records of each agent")
-    targets: Annotated[Subspace | SharedDirection, Field(discriminator="kind"), BY_NAME] = Field(
-        Subspace(), description="distribution of θ"
-    )
+    targets: ByKind[Subspace | SharedDirection] = Field(Subspace(), description="distribution of θ")
     x: Features = Field(UniformFeatures(), description="distribution of the features")
 
     def load(self, request: DataRequest) -> Held:

@@ -66,11 +66,7 @@ def packaged(package: str, item: str) -> Any:
 
 
 def _coded_table(
-    frame: Any,
-    y: str,
-    drop: Sequence[str],
-    request: DataRequest,
-    where: Callable[[int], str] = row_name,
+    frame: Any, y: str, drop: Sequence[str], request: DataRequest, where: Callable[[int], str] = row_name
 ) -> Table:
     """Make a table of a frame: one column is y, the rest are features, text integer-coded.
 

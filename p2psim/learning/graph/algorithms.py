@@ -32,12 +32,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, model_validator
 
-from p2psim.core.options import NUMBER_OR_MAPPING, Count, Options, Positive, Step
+from p2psim.core.options import Count, NumberOr, Options, Positive, Step
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.steps import LearningAlgorithm, Local, Smoothness, Start, Zero
 
@@ -114,9 +114,7 @@ class RelativePenalty(Options):
 
 
 #: ρ in a scenario: a number, or ``{mean_weight: …}``.
-Penalty = Annotated[
-    Annotated[Step, Tag("number")] | Annotated[RelativePenalty, Tag("mapping")], NUMBER_OR_MAPPING
-]
+Penalty = NumberOr[Step, RelativePenalty]
 
 
 class GossipAdmm(GraphAlgorithm):
@@ -167,17 +165,20 @@ def penalty(rho: float | RelativePenalty, weights: np.ndarray) -> float:
     return rho.mean_weight * float(weights.mean()) if isinstance(rho, RelativePenalty) else float(rho)
 
 
-class Averaging(GraphAlgorithm):
-    """Agents that meet take the mean of their models."""
-
-    kind: Literal["averaging"] = "averaging"
+class _Averages(GraphAlgorithm):
     start: Start = Field(Local(), description="what is averaged")
 
     mu: ClassVar[float] = 1.0
     touches_data: ClassVar[bool] = False
-    forecast: ClassVar[str] = "graph_averaging"
     updates: ClassVar[Literal["wake", "hear"]] = "hear"
     takes_changes: ClassVar[bool] = True
+
+
+class Averaging(_Averages):
+    """Agents that meet take the mean of their models."""
+
+    kind: Literal["averaging"] = "averaging"
+    forecast: ClassVar[str] = "graph_averaging"
 
     def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""
@@ -203,7 +204,7 @@ class ModelPropagation(GraphAlgorithm):
     touches_data: ClassVar[bool] = False
 
 
-class PushSum(GraphAlgorithm):
+class PushSum(_Averages):
     """Each agent keeps a sum and a weight, and sends half of both; its model is sum by weight.
 
     Sums and weights are conserved as long as every message arrives, whatever its delay: then all models tend to the
@@ -211,12 +212,7 @@ class PushSum(GraphAlgorithm):
     """
 
     kind: Literal["push-sum"] = "push-sum"
-    start: Start = Field(Local(), description="what is averaged")
-
-    mu: ClassVar[float] = 1.0
-    touches_data: ClassVar[bool] = False
-    updates: ClassVar[Literal["wake", "hear"]] = "hear"
-    takes_changes: ClassVar[bool] = True
+    takes_answers: ClassVar[bool] = False
 
     def replay(self, task: GraphTask, track: bool) -> ModelReplay:
         """See `GraphAlgorithm.replay`."""

@@ -54,23 +54,9 @@ def compiled_form(
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events,
-    start,
-    models,
-    heard,
-    heard_seq,
-    begun,
-    begun_seq,
-    mail,
-    counters,
-    form,
-    ridge,
-    records,
-    grid,
-    batch,
-    violations,
-    noise,
-):
+    events, start, models, heard, heard_seq, begun, begun_seq, mail, counters,
+    form, ridge, records, grid, batch, violations, noise,
+):  # fmt: skip
     """Replay events from ``start``; returns (status, next event). ``form`` is a `ForKernel`."""
     mix, step, parameters = form
     theta, gradients = models.theta, models.gradients

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -113,24 +114,24 @@ def _worst_decile(values: np.ndarray, lowest: bool) -> float:
 #: Algorithms of agents on a graph with models of their own, and those that train one model.
 _BOTH = frozenset(["personalised", "shared"])
 _SHARED = frozenset(["shared"])
+_of_both = partial(GraphMetric.of, objectives=_BOTH)
+_of_tests = partial(_of_both, needs_tests=True)
 
 register_all(
     [
-        GraphMetric.of(
+        _of_both(
             "objective",
             lambda snapshot: snapshot.objective(),
             "Q_L; where one model is trained, f at the mean of the agents' models",
             label="objective",
             needs_objective=True,
-            objectives=_BOTH,
         ),
-        GraphMetric.of(
+        _of_both(
             "objective_gap",
             _objective_gap,
             "Q_L − Q_L*; where one model is trained, f − f* at the mean of the agents' models",
             label="objective gap (units of the objective)",
             needs_objective=True,
-            objectives=_BOTH,
         ),
         GraphMetric.of(
             "mean_objective_gap",
@@ -146,7 +147,7 @@ register_all(
             label="mean objective of the agents",
             objectives=_SHARED,
         ),
-        GraphMetric.of(
+        _of_tests(
             "test_accuracy",
             lambda snapshot: snapshot.problem.test_accuracy(snapshot.theta),
             "share of right classes on held-out records, of an agent's own or, where one model is trained, of all; one "
@@ -154,76 +155,63 @@ register_all(
             label="test accuracy (fraction)",
             rises=True,
             each=True,
-            needs_tests=True,
-            objectives=_BOTH,
         ),
-        GraphMetric.of(
+        _of_tests(
             "local_accuracy",
             lambda snapshot: snapshot.problem.local_accuracy(snapshot.theta),
             "share of right classes on the agent's own held-out records, of its model or the learner's",
             label="test accuracy on own records (fraction)",
             rises=True,
             each=True,
-            needs_tests=True,
             objectives=_SHARED,
         ),
-        GraphMetric.of(
+        _of_tests(
             "mean_model_accuracy",
             lambda snapshot: float(snapshot.problem.test_accuracy(snapshot.theta.mean(axis=0)[None])[0]),
             "share of right classes on held-out records, of the mean of the agents' models",
             label="test accuracy of the mean model (fraction)",
             rises=True,
-            needs_tests=True,
             objectives=_SHARED,
         ),
-        GraphMetric.of(
+        _of_tests(
             "mean_model_rmse",
             lambda snapshot: float(snapshot.problem.test_rmse(snapshot.theta.mean(axis=0)[None])[0]),
             "root mean squared error on held-out records, of the mean of the agents' models",
             label="test RMSE of the mean model (units of the label)",
-            needs_tests=True,
             objectives=_SHARED,
         ),
-        GraphMetric.of(
+        _of_tests(
             "test_rmse",
             lambda snapshot: snapshot.problem.test_rmse(snapshot.theta),
             "root mean squared error on held-out records",
             label="test RMSE (units of the label)",
             each=True,
-            needs_tests=True,
-            objectives=_BOTH,
         ),
-        GraphMetric.of(
+        _of_tests(
             "worst_decile_accuracy",
             lambda snapshot: _worst_decile(snapshot.problem.test_accuracy(snapshot.theta), True),
             "mean accuracy of the tenth of agents with the lowest",
             label="test accuracy of the worst tenth of agents (fraction)",
             rises=True,
-            needs_tests=True,
-            objectives=_BOTH,
         ),
-        GraphMetric.of(
+        _of_tests(
             "worst_decile_rmse",
             lambda snapshot: _worst_decile(snapshot.problem.test_rmse(snapshot.theta), False),
             "mean error of the tenth of agents with the highest",
-            needs_tests=True,
-            objectives=_BOTH,
         ),
-        GraphMetric.of(
+        _of_both(
             "consensus_distance",
             _consensus_distance,
             "mean of ‖θ_i − θ̄‖²",
             label="consensus distance (squared units of θ)",
-            objectives=_BOTH,
         ),
-        GraphMetric.of(
+        _of_both(
             "vectors_sent",
             lambda snapshot: float(snapshot.vectors_sent),
             "p-vectors sent so far; a broadcast counts once",
             label="p-vectors sent (number)",
             rises=True,
             of_models=False,
-            objectives=_BOTH,
         ),
         GraphFact.of(
             "lambda2",
@@ -234,17 +222,15 @@ register_all(
         GraphFact.of("spectral_gap", None, "gap of the normalised walk on the graph"),
         GraphFact.of("degree_mean", None, "mean number of neighbours"),
         GraphFact.of("degree_std", None, "standard deviation of the number of neighbours"),
-        GraphFact.of(
-            "effective_neighbours_90",
-            None,
-            "effective number of neighbours n_W(γ) at γ = 0.9, W by Metropolis weights; for up to 1,000 agents",
-            label="effective number of neighbours at γ = 0.9",
-        ),
-        GraphFact.of(
-            "effective_neighbours_99",
-            None,
-            "effective number of neighbours n_W(γ) at γ = 0.99, W by Metropolis weights; for up to 1,000 agents",
-            label="effective number of neighbours at γ = 0.99",
+        *(
+            GraphFact.of(
+                name,
+                None,
+                f"effective number of neighbours n_W(γ) at γ = {gamma}, W by Metropolis weights; for up to 1,000 "
+                "agents",
+                label=f"effective number of neighbours at γ = {gamma}",
+            )
+            for name, gamma in (("effective_neighbours_90", 0.9), ("effective_neighbours_99", 0.99))
         ),
         GraphFact.of("diameter", None, "longest of the shortest paths, for up to 2,000 agents"),
     ]

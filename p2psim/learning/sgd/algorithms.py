@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from p2psim.core.options import BY_NAME, Count, NonNegative, Options, Positive
+from p2psim.core.options import ByKind, Count, NonNegative, Options, Positive
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.sgd.step_sizes import AnyStep
 from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, LearningAlgorithm, NoDiscount
@@ -221,11 +221,7 @@ class HingeDiscount(Options):
         return 1.0 if age <= self.age else 1 / (1 + self.rate * (age - self.age))
 
 
-Discount = Annotated[
-    NoDiscount | InverseDiscount | ExponentialDiscount | PolynomialDiscount | HingeDiscount,
-    Field(discriminator="kind"),
-    BY_NAME,
-]
+Discount = ByKind[NoDiscount | InverseDiscount | ExponentialDiscount | PolynomialDiscount | HingeDiscount]
 
 
 class FederatedAlgorithm(TrainingAlgorithm):

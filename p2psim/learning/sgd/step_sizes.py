@@ -6,9 +6,9 @@ import math
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, Tag
+from pydantic import Field
 
-from p2psim.core.options import NUMBER_OR_MAPPING, Count, NonNegative, Options, Step
+from p2psim.core.options import Count, NonNegative, NumberOr, Options, Step
 
 #: How step sizes fall, for kernels.
 CONSTANT, INVERSE, COSINE = 0, 1, 2
@@ -69,8 +69,4 @@ class CosineStep(StepSize):
         return self.last + (self.first - self.last) * (1 + math.cos(math.pi * passed)) / 2
 
 
-AnyStep = Annotated[
-    Annotated[Step, Tag("number")]
-    | Annotated[Annotated[InverseStep | CosineStep, Field(discriminator="kind")], Tag("mapping")],
-    NUMBER_OR_MAPPING,
-]
+AnyStep = NumberOr[Step, Annotated[InverseStep | CosineStep, Field(discriminator="kind")]]

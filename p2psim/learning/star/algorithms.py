@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, Tag
+from pydantic import Field
 
-from p2psim.core.options import NUMBER_OR_MAPPING, Count, Options, Positive, Step
+from p2psim.core.options import Count, NumberOr, Options, Positive, Step
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.steps import LearningAlgorithm, NoDiscount, Staleness, Weighting
 
@@ -61,9 +61,9 @@ class AsyncStar(LearningAlgorithm):
     audited_as: ClassVar[str] = "star"
     rejoins: ClassVar[bool] = True
     horizon: Count = Field(description="T, the number of answers to apply")
-    rho: Annotated[
-        Annotated[Step, Tag("number")] | Annotated[RhoFromH, Tag("mapping")], NUMBER_OR_MAPPING
-    ] = Field(description="step parameter ρ, or {h: …} to choose it from the records")
+    rho: NumberOr[Step, RhoFromH] = Field(
+        description="step parameter ρ, or {h: …} to choose it from the records"
+    )
     theta_max: Positive = Field(description="Θ is the box |θ_j| ≤ theta_max")
     form: Literal["printed", "corrected"] = Field("corrected", description="the learner's weight on g")
     batch: Batch = Field(Whole(), description="which of an agent's records take part in a release")

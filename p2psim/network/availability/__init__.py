@@ -14,18 +14,6 @@ from p2psim.network.availability.simple import AllOf, Always, Bernoulli
 AnyAvailability = Annotated[Availability | Always, AnyOf("availability"), BY_NAME]
 
 __all__ = [
-    "AllOf",
-    "Always",
-    "AnyAvailability",
-    "Availability",
-    "Bernoulli",
-    "Diurnal",
-    "Join",
-    "LearnerOutage",
-    "Leave",
-    "Misses",
-    "Outage",
-    "Remove",
-    "Renewal",
-    "Scripted",
-]
+    "AllOf", "Always", "AnyAvailability", "Availability", "Bernoulli", "Diurnal", "Join", "LearnerOutage",
+    "Leave", "Misses", "Outage", "Remove", "Renewal", "Scripted",
+]  # fmt: skip

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from p2psim.core.options import Options
 from p2psim.core.randomness import Streams
+from p2psim.core.registry import place_of
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.spec import RunningNetwork
@@ -64,6 +65,11 @@ class Availability(Options):
     )
     ideal: ClassVar[bool] = False
     has_spans: ClassVar[bool] = True
+
+    @property
+    def turns_alone(self) -> bool:
+        """Whether no agents leave and come back together, which is known of p2psim's kinds."""
+        return place_of(self) is None
 
     @abstractmethod
     def start(self, world: RunningNetwork, streams: Streams) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.options import BY_NAME, Few, OneOf, Options, PerAgent, Positive
+from p2psim.core.options import ByKind, Few, OneOf, Options, PerAgent, Positive
 from p2psim.core.randomness import Rewound, Streams
 from p2psim.network.availability.absence import KEY, Availability, Depends, tilted
 from p2psim.network.graph import Graph
@@ -83,9 +83,7 @@ class ConstantSpans(Options):
         return mean * float(random.random())
 
 
-SpanDistribution = Annotated[
-    ExponentialSpans | LognormalSpans | WeibullSpans | ConstantSpans, Field(discriminator="kind"), BY_NAME
-]
+SpanDistribution = ByKind[ExponentialSpans | LognormalSpans | WeibullSpans | ConstantSpans]
 
 #: Spans are drawn this many at a time.
 _BLOCK = 32
@@ -221,6 +219,7 @@ class Outage(Availability, OneOf):
     )
     up_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times between outages")
     down_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that outages last")
+    turns_alone: ClassVar[bool] = False
 
     @property
     def mean_down(self) -> float:

@@ -27,6 +27,7 @@ class Always(Options):
 
     kind: Literal["always"] = "always"
     ideal: ClassVar[bool] = True
+    turns_alone: ClassVar[bool] = True
     has_spans: ClassVar[bool] = False
     messages: ClassVar[str] = "lost"
     rejoin: ClassVar[str] = "stale"
@@ -98,11 +99,12 @@ class AllOf(Availability):
     """
 
     kind: Literal["all-of"] = "all-of"
-    parts: Annotated[
-        tuple[Part, ...],
-        Field(min_length=2),
-        AS_TUPLE,
-    ] = Field(description="the reasons")
+    parts: Annotated[tuple[Part, ...], Field(min_length=2), AS_TUPLE] = Field(description="the reasons")
+
+    @property
+    def turns_alone(self) -> bool:
+        """Whether no agents leave and come back together, for any of the reasons."""
+        return all(part.turns_alone for part in self.parts)
 
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin all parts."""

@@ -10,12 +10,7 @@ from p2psim.core.options import Fraction, NonNegative, Options
 from p2psim.network.channels.draws import Bandwidth, EdgeValue, Latency
 from p2psim.network.channels.effects import Effects
 from p2psim.network.channels.loss import Loss, loses_all
-from p2psim.network.channels.retransmission import (
-    NoRetransmission,
-    ResendFresh,
-    ResendSame,
-    Retransmit,
-)
+from p2psim.network.channels.retransmission import NoRetransmission, ResendFresh, ResendSame, Retransmit
 from p2psim.network.graph import Graph
 from p2psim.network.verify_resending import Resending
 

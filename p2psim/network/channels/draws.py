@@ -14,7 +14,7 @@ from pydantic import Discriminator, Field, Tag
 from p2psim.core.distributions import Distribution, sample
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER
-from p2psim.core.options import NUMBER_OR_MAPPING, NonNegative, Options, Positive
+from p2psim.core.options import NonNegative, NumberOr, Options, Positive
 from p2psim.core.randomness import Rewound, Streams
 from p2psim.network.graph import Graph
 from p2psim.network.spec import RunningNetwork
@@ -89,9 +89,7 @@ class NumbersPerTime(Options):
 
 
 #: p-vectors per unit of time, whatever their length; or numbers.
-Bandwidth = Annotated[
-    Annotated[Positive, Tag("number")] | Annotated[NumbersPerTime, Tag("mapping")], NUMBER_OR_MAPPING
-]
+Bandwidth = NumberOr[Positive, NumbersPerTime]
 
 
 def airtime_of(

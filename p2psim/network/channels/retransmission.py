@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from p2psim.core.distributions import Distribution, Quantity
-from p2psim.core.options import BY_NAME, Fraction, Options
+from p2psim.core.options import ByKind, Fraction, Options
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -43,4 +43,4 @@ class ResendFresh(Options):
     backoff: Quantity = Field(_BACKOFF, description="time from the loss to the next answer")
 
 
-Retransmit = Annotated[NoRetransmission | ResendSame | ResendFresh, Field(discriminator="kind"), BY_NAME]
+Retransmit = ByKind[NoRetransmission | ResendSame | ResendFresh]

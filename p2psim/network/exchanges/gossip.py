@@ -150,6 +150,10 @@ class Gossip(Exchange):
         """Whether in push-pull agents compute before they send: only their own updates need it, on waking."""
         return self.mode == "push-pull" and not answerer_releases and updates == "wake"
 
+    def releases_per_wake(self, answerer_releases: bool) -> float:
+        """Two where both agents that meet make one."""
+        return 2.0 if self.by_edge or (self.mode == "push-pull" and answerer_releases) else 1.0
+
     def needs_delivery(self, updates: str) -> bool:
         """Whether there is no commit without a message that arrives."""
         return self.mode != "push" or updates == "hear"

@@ -95,6 +95,10 @@ class Exchange(Options):
         """Whether messages name the releases that they carry; otherwise these are in the version of the model."""
         return self.needs_learner or self.by_edge or not self.needs_delivery(updates)
 
+    def releases_per_wake(self, answerer_releases: bool) -> float:
+        """Releases of all agents that follow one wake, about."""
+        return 1.0
+
     def check(self, links: Graph) -> None:
         """Raise a MeaningError if keys mean nothing on a graph; of p2psim's exchanges."""
 

@@ -160,10 +160,7 @@ FEWEST = 5
 
 
 def slope_interval(
-    x: ArrayLike,
-    values: Sequence[Float],
-    replicas: Sequence[NDArray[np.int64]],
-    seed: int = 0,
+    x: ArrayLike, values: Sequence[Float], replicas: Sequence[NDArray[np.int64]], seed: int = 0
 ) -> tuple[float, float] | None:
     """Percentile bootstrap interval of the log-log slope of medians over replicas, 95 %.
 

@@ -30,13 +30,7 @@ from p2psim.simulation.algorithms.agents import (
     with_intercept,
 )
 from p2psim.simulation.algorithms.cell import PreparedCell, Privacy
-from p2psim.simulation.algorithms.graph_setting import (
-    algorithm_of,
-    end_of,
-    problem_of,
-    refuse_tests,
-    rule_of,
-)
+from p2psim.simulation.algorithms.graph_setting import algorithm_of, end_of, problem_of, refuse_tests, rule_of
 from p2psim.simulation.algorithms.graph_start import First, baseline_models, check_baselines, first_models
 from p2psim.simulation.algorithms.replay import (
     RecordedReplica,

@@ -117,7 +117,4 @@ def baseline_models(
 def _public_bounds(loss: Loss, case: PreparedData) -> tuple[float, float]:
     """Bounds on ‖x‖₁, the intercept not counted, and on |y|; NaN where there is none."""
     bounds, features = case.arrays["bounds"], case.arrays["X"].shape[1] - loss.intercept
-    return (
-        float(np.fmin(bounds[0], features * bounds[1])),
-        1.0 if loss.needs_classes else float(bounds[2]),
-    )
+    return (float(np.fmin(bounds[0], features * bounds[1])), 1.0 if loss.needs_classes else float(bounds[2]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2psim.core.errors import AgentError, MeaningError
-from p2psim.learning.star.algorithms import RoundMethod, SynchronousAveraging, SynchronousDescent
+from p2psim.learning.star.algorithms import RoundMethod
 from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.star.reference import reference_replay_rounds
 from p2psim.learning.star.rounds import RoundsReplay
@@ -18,14 +18,7 @@ from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.agents import answering
 from p2psim.simulation.algorithms.cell import Privacy
-from p2psim.simulation.algorithms.learner_cell import LearnerCell
-
-
-def algorithm_of(scenario: Scenario) -> SynchronousDescent | SynchronousAveraging:
-    """The algorithm, which is one of this adapter's."""
-    algorithm = scenario.learning.algorithm
-    assert isinstance(algorithm, SynchronousDescent | SynchronousAveraging)
-    return algorithm
+from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
 
 
 @dataclass(frozen=True)
@@ -41,7 +34,7 @@ class RoundsCell(LearnerCell):
     def weigh(scenario: Scenario, network: Network) -> Weighting:
         """See `LearnerCell.weigh`: multiplied at the learner."""
         ones = np.ones(network.links.agents)
-        reweight = algorithm_of(scenario).reweight
+        reweight = star_algorithm(scenario).reweight
         if reweight != "known":
             return Weighting(ones, ones, reweight == "estimated")
         response = answering(network)
@@ -61,7 +54,7 @@ class RoundsCell(LearnerCell):
     @staticmethod
     def method_of(scenario: Scenario, problem: StarProblem, weighting: Weighting) -> RoundMethod:
         """See `LearnerCell.method_of`."""
-        return algorithm_of(scenario).method(weighting)
+        return star_algorithm(scenario).method(weighting)
 
     def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
         """See `PreparedCell.facts`."""

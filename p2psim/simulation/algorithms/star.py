@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from p2psim.core.errors import MeaningError
-from p2psim.learning.star.algorithms import AsyncStar, RhoFromH, StarMethod, star_method
+from p2psim.learning.star.algorithms import RhoFromH, StarMethod, star_method
 from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay
@@ -19,16 +19,9 @@ from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.agents import is_shared, long_run_frequencies
 from p2psim.simulation.algorithms.cell import Privacy
-from p2psim.simulation.algorithms.learner_cell import LearnerCell
+from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
-
-
-def algorithm_of(scenario: Scenario) -> AsyncStar:
-    """The algorithm, which is this adapter's."""
-    algorithm = scenario.learning.algorithm
-    assert isinstance(algorithm, AsyncStar)
-    return algorithm
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,7 @@ class StarCell(LearnerCell):
     @staticmethod
     def weigh(scenario: Scenario, network: Network) -> Weighting:
         """See `LearnerCell.weigh`."""
-        algorithm, ones = algorithm_of(scenario), np.ones(network.links.agents)
+        algorithm, ones = star_algorithm(scenario), np.ones(network.links.agents)
         if algorithm.reweight != "known":
             return Weighting(ones, ones, algorithm.reweight == "estimated", algorithm.staleness)
         frequencies, known = long_run_frequencies(network)
@@ -60,7 +53,7 @@ class StarCell(LearnerCell):
     def method_of(scenario: Scenario, problem: StarProblem, weighting: Weighting) -> StarMethod:
         """See `LearnerCell.method_of`."""
         rho = _rho(scenario, problem)
-        return star_method(algorithm_of(scenario), rho, problem.l2, problem.owners, weighting)
+        return star_method(star_algorithm(scenario), rho, problem.l2, problem.owners, weighting)
 
     @cached_property
     def rho(self) -> float:
@@ -70,7 +63,7 @@ class StarCell(LearnerCell):
     @property
     def has_data_dependent_step(self) -> bool:
         """See `PreparedCell.has_data_dependent_step`."""
-        return isinstance(algorithm_of(self.scenario).rho, RhoFromH)
+        return isinstance(star_algorithm(self.scenario).rho, RhoFromH)
 
     def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
         """See `PreparedCell.facts`."""
@@ -159,7 +152,7 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
     MeaningError
         If it is to be chosen for a loss without curvature.
     """
-    rho = algorithm_of(scenario).rho
+    rho = star_algorithm(scenario).rho
     if not isinstance(rho, RhoFromH):
         return rho
     peaks = problem.hessian_peaks()
@@ -167,7 +160,7 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
         raise MeaningError(
             "learning.algorithm.rho", f"the {problem.loss.kind} loss has no curvature; give ρ as a number"
         )
-    return star.rho_for_h(rho.h, algorithm_of(scenario).horizon, problem.l2, problem.records, peaks)
+    return star.rho_for_h(rho.h, star_algorithm(scenario).horizon, problem.l2, problem.records, peaks)
 
 
 def _step_warnings(h: np.ndarray, contraction: float) -> Iterator[str]:

@@ -253,11 +253,7 @@ def _problem(scenario: Scenario, arrays: Mapping[str, np.ndarray], classes: int)
     records = np.diff(tables["offsets"]).astype(float)
     weights = records if algorithm.weighting == "records" else np.ones(records.size)
     return SharedProblem(
-        learning.trained_model,
-        classes=classes,
-        l2=_l2(scenario),
-        weights=weights / weights.sum(),
-        **tables,
+        learning.trained_model, classes=classes, l2=_l2(scenario), weights=weights / weights.sum(), **tables
     )
 
 

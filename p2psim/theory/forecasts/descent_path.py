@@ -210,12 +210,7 @@ _AT_ONCE = 4_000_000
 
 
 def known_wakes_noise(
-    model: LinearDescent,
-    wakes: int,
-    ratio: float,
-    power: int,
-    variances: np.ndarray,
-    at: np.ndarray,
+    model: LinearDescent, wakes: int, ratio: float, power: int, variances: np.ndarray, at: np.ndarray
 ) -> np.ndarray:
     """What noise adds to E[Q_L] at some steps of a run of exactly T wakes, by agent, shape (records, n).
 

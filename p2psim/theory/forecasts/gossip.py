@@ -288,11 +288,7 @@ class AveragingPath(NamedTuple):
 
 
 def averaging_path(
-    step: GossipStep,
-    start: np.ndarray,
-    steps: int,
-    noise: np.ndarray | None = None,
-    walk: Walk = commits,
+    step: GossipStep, start: np.ndarray, steps: int, noise: np.ndarray | None = None, walk: Walk = commits
 ) -> AveragingPath:
     """Walk once.
 

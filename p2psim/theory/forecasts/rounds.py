@@ -90,11 +90,7 @@ class Rounds:
         return np.einsum("gmq,gmr->mqr", away, away)
 
 
-def rounds(
-    statistics: Quadratic,
-    present: np.ndarray | None = None,
-    reweight: Reweight = "none",
-) -> Rounds:
+def rounds(statistics: Quadratic, present: np.ndarray | None = None, reweight: Reweight = "none") -> Rounds:
     """Map of a round, from a first model of zero, as in W.
 
     Parameters
@@ -254,11 +250,7 @@ class ModelMoments:
 
 
 def walk(
-    star: Rounds,
-    steps: np.ndarray,
-    kept: np.ndarray,
-    average_new: bool,
-    noise: np.ndarray,
+    star: Rounds, steps: np.ndarray, kept: np.ndarray, average_new: bool, noise: np.ndarray
 ) -> tuple[ModelMoments, ModelMoments]:
     """Moments of the model and of its average.
 
