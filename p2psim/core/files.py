@@ -129,13 +129,13 @@ def sealed(entries: Any, info: ValidationInfo) -> Any:
     """
     if not isinstance(entries, dict) or not isinstance(entries.get("path"), str) or not entries["path"]:
         return entries
-    place = at_home(absolute(entries["path"], info))
-    if not place.is_file():
-        return entries
     try:
+        place = at_home(absolute(entries["path"], info))
+        if not place.is_file():
+            return entries
         digest = sha256_of(place)
-    except OSError:
-        return entries  # said where it is read
+    except (OSError, ValueError):
+        return entries  # said of the path itself, or where it is read
     given = entries.get("sha256") or digest
     if given != digest:
         raise ValueError(f"{place} is another file than before: its SHA-256 is {digest}, not {given}")

@@ -93,6 +93,8 @@ def test_values_of_agents_are_averaged() -> None:
 def test_directions_are_of_known_metrics() -> None:
     rising = {
         "test_accuracy",
+        "local_accuracy",
+        "mean_model_accuracy",
         "worst_decile_accuracy",
         "vectors_sent",
         "epsilon_spent",

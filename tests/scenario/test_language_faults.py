@@ -107,7 +107,8 @@ TOPOLOGIES = (
             "kind: asyncstar",
             "learning.algorithm",
             "unknown kind 'asyncstar'; known: async-star, synchronous-descent, synchronous-averaging, "
-            "coordinate-descent, model-propagation, gossip-admm, averaging, push-sum; "
+            "coordinate-descent, model-propagation, gossip-admm, averaging, push-sum, "
+            "decentralised-sgd, gossip-learning, fedavg, fedasync, fedbuff; "
             "did you mean async-star?",
         ),
         (
