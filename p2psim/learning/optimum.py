@@ -163,13 +163,17 @@ def minimise_squared(gram: np.ndarray, moment: np.ndarray, l2: float, theta_max:
     )
 
 
-def minimise_smooth(loss: Any, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float) -> np.ndarray:
+def minimise_smooth(
+    loss: Any, X: np.ndarray, y: np.ndarray, l2: float, theta_max: float, shift: np.ndarray | float = 0.0
+) -> np.ndarray:
     """Minimise the fitness of a loss of bounded curvature over the box.
 
     Parameters
     ----------
     loss, X, y, l2, theta_max
         See `Loss.minimise`.
+    shift : ndarray, shape (n,), optional
+        What is added to the records' scores.
 
     Returns
     -------
@@ -185,14 +189,16 @@ def minimise_smooth(loss: Any, X: np.ndarray, y: np.ndarray, l2: float, theta_ma
     n, p = X.shape
 
     def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        scores = X @ theta
+        scores = X @ theta + shift
         hessian = (X * loss.second_slopes(scores, y)[:, None]).T @ X / n + 2 * l2 * np.eye(p)
         return X.T @ loss.slopes(scores, y) / n + 2 * l2 * theta, hessian
 
     def bound() -> np.ndarray:
         return np.asarray(loss.curvature * (X.T @ X) / n + 2 * l2 * np.eye(p))
 
-    fitness = partial(_fitness, loss, X, y, l2)
+    def fitness(theta: np.ndarray) -> float:
+        return float(loss.values(X @ theta + shift, y).mean() + l2 * theta @ theta)
+
     return _projected_newton(np.zeros(p), theta_max, fitness, derivatives, bound)
 
 

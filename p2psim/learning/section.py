@@ -93,17 +93,33 @@ class GlobalModel(BaselineModels):
 
 
 class LocalPrivacy(BaselineModels):
-    """Every record is made private by itself, then the agents minimise Q_L exactly, without further noise."""
+    """Every record is made private by itself, then agents learn from these records exactly, without further noise.
+
+    Choices
+    -------
+    learns: together
+        the agents minimise Q_L
+    learns: alone
+        each agent minimises its own loss
+    """
 
     kind: Literal["local-dp"] = "local-dp"
+    learns: Literal["together", "alone"] = Field("together", description="what is minimised")
 
     is_random: ClassVar[bool] = True
 
-    def models(self, problem: GraphProblem, *noise: Any) -> np.ndarray:
+    @property
+    def needs_l2(self) -> bool:
+        """Whether an agent's own loss needs a regulariser."""
+        return self.learns == "alone"
+
+    def models(
+        self, problem: GraphProblem, epsilon: np.ndarray, bounds: tuple[float, float], random: Generator
+    ) -> np.ndarray:
         """See `BaselineModels.models`."""
         from p2psim.learning.graph.optimum import from_private_records
 
-        return from_private_records(problem, *noise)
+        return from_private_records(problem, epsilon, bounds, random, self.learns == "alone")
 
 
 Baseline = ByKind[LocalModels | GlobalModel | LocalPrivacy]

@@ -292,10 +292,33 @@ class Local(FirstModels):
 
 
 class PrivateWarmStart(FirstModels):
-    """Every agent perturbs the minimiser of its own loss, once; these models are propagated at no further cost."""
+    """Every agent perturbs the minimiser of its own loss, once; these models are propagated at no further cost.
+
+    Output and objective perturbation need a loss with slopes of at most 1, such as logistic, and public bounds that
+    keep ‖x‖₂ within 1, the intercept counted. The sum of losses has m_i times the noise of their mean.
+
+    Choices
+    -------
+    perturbation: mechanism
+        noise of the scenario's mechanism on the minimiser
+    perturbation: output
+        noise on the minimiser with a density that falls with its Euclidean norm (Chaudhuri, Monteleoni, Sarwate 2011)
+    perturbation: objective
+        the same noise, as a linear term of what is minimised
+    reduction: mean
+        λ_i‖θ‖² is added to the mean of an agent's losses
+    reduction: sum
+        λ_i‖θ‖² is added to the sum of an agent's losses
+    """
 
     kind: Literal["private"] = "private"
     epsilon: Positive = Field(description="ε of this release; it adds to the total")
+    perturbation: Literal["mechanism", "output", "objective"] = Field(
+        "mechanism", description="how the minimiser is made private"
+    )
+    reduction: Literal["mean", "sum"] = Field(
+        "mean", description="whether λ_i‖θ‖² is added to the mean or to the sum of an agent's losses"
+    )
     propagate: bool = Field(True, description="whether they are propagated to their fixed point first")
 
     touches_data: ClassVar[bool] = True
@@ -306,7 +329,11 @@ class PrivateWarmStart(FirstModels):
         """See `FirstModels.models`."""
         from p2psim.learning.graph.optimum import minimise_alone
 
-        return minimise_alone(problem)
+        return minimise_alone(problem, self.reduction)
+
+    def ridge(self, problem: GraphProblem) -> np.ndarray:
+        """Weight of ‖θ‖² beside the mean of each agent's losses, shape (n,)."""
+        return problem.ridge / (np.maximum(problem.records, 1) if self.reduction == "sum" else 1)
 
     def propagated(self, problem: GraphProblem, models: np.ndarray) -> np.ndarray:
         """See `FirstModels.propagated`."""

@@ -41,6 +41,8 @@ class Limit:
         infinite where that guarantees nothing.
     start_real : ndarray, shape (N,), or None
         The same for the real records.
+    start_noise : Noise or None
+        What accountants know of that release; the mechanism's noise when left out.
     promise : ndarray, shape (N,), or None
         ε that a record of each agent may lose to all its holders; `epsilon` when left out.
     holders : int
@@ -52,6 +54,7 @@ class Limit:
     enforce: AccountantName = "basic"
     start: np.ndarray | None = None
     start_real: np.ndarray | None = None
+    start_noise: Noise | None = None
     promise: np.ndarray | None = None
     holders: int = 1
 
@@ -241,7 +244,8 @@ class Plan:
         if start is None:
             return releases
         # A start is made of all records.
-        return releases.plus(Charges((self.mechanism.noise,), np.zeros(start.size, np.int32), start, first))
+        noise = self.limit.start_noise or self.mechanism.noise
+        return releases.plus(Charges((noise,), np.zeros(start.size, np.int32), start, first))
 
     @cached_property
     def _noises(self) -> tuple[tuple[Noise, ...], np.ndarray]:

@@ -246,7 +246,8 @@ def _solved(planned: Plan, alike: np.ndarray, solve: Callable[[int, dict[str, An
     for at in np.flatnonzero(np.isfinite(limit.epsilon[first])):
         agent = int(first[at])
         # After a start that guarantees nothing there is nothing to keep within the budget.
-        before = Charges.of(noise, start[agent]) if start is not None and start[agent] < np.inf else None
+        starts_within = start is not None and start[agent] < np.inf
+        before = Charges.of(limit.start_noise or noise, starts[agent]) if starts_within else None
         budget = {"noise": sampled(noise, float(planned.rates[agent]), planned.poisson), "before": before}
         values[at] = solve(agent, budget | {"epsilon": float(limit.epsilon[agent]), "delta": limit.delta})
     return values[place.reshape(-1)]

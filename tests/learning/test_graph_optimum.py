@@ -244,3 +244,16 @@ def test_local_privacy_minimises_on_private_records():
     # Without a limit on ε nothing is changed.
     free = from_private_records(problem, np.full(4, np.inf), (2.0, 1.0), np.random.default_rng(7))
     np.testing.assert_array_equal(free, minimise_together(problem))
+
+
+def test_agents_may_learn_alone_from_private_records():
+    """B, figure 4: the same records, and no graph."""
+    from dataclasses import replace
+
+    problem = problem_of(Logistic(intercept=True), random_links(4, 1), [3, 2, 5, 9], 3, 1.0)
+    epsilon = np.array([1.0, 5.0, 0.5, 20.0])
+    theta = from_private_records(problem, epsilon, (2.0, 1.0), np.random.default_rng(7), alone=True)
+    X, y = perturbed_by_hand(problem, epsilon, 2.0, np.random.default_rng(7))
+    np.testing.assert_allclose(theta, minimise_alone(replace(problem, X=X, y=y)), rtol=1e-9)
+    free = from_private_records(problem, np.full(4, np.inf), (2.0, 1.0), np.random.default_rng(7), alone=True)
+    np.testing.assert_array_equal(free, minimise_alone(problem))

@@ -76,6 +76,15 @@ def test_profiles_that_are_all_alike():
     assert np.array_equal(np.argwhere(np.triu(W)), [[0, 1], [0, 2], [0, 3], [0, 4]])
 
 
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_a_profile_that_is_zero_is_orthogonal_to_all(form):
+    """Agent 2 takes the first two; nobody takes it before one that is nearer than a right angle."""
+    profiles = np.array([[1.0, 0], [1, 0.1], [0, 0], [1, 0.2], [-1, 0]])
+    W = matrix(draw_links(NearestNeighbours(neighbours=2), TopologyInputs(5, profiles=form(profiles))))
+    # Of agent 4 all others are behind it, but agent 2.
+    assert np.array_equal(np.argwhere(np.triu(W)), [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 4], [3, 4]])
+
+
 @pytest.mark.parametrize(
     ("topology", "profiles", "message"),
     [
@@ -85,7 +94,6 @@ def test_profiles_that_are_all_alike():
         (NearestNeighbours(neighbours=2), np.ones(4), r"must be 4 vectors, got an array of shape \(4,\)"),
         (NearestNeighbours(neighbours=2), np.full((4, 2), np.nan), "profiles must be finite numbers"),
         (NearestNeighbours(neighbours=2), csr_array(np.diag([1.0, 1, np.inf, 1])), "must be finite numbers"),
-        (NearestNeighbours(neighbours=2), np.diag([1.0, 1, 0, 1]), "profile of agent 2 is zero .* euclidean"),
         (
             NearestNeighbours(neighbours=1, metric="euclidean"),
             np.array([[0.0], [1], [10], [11]]),

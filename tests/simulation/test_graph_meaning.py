@@ -43,6 +43,10 @@ FREE = {"kind": "linear-classification", "dimension": 3, "points": 20, "x": "gau
         ({"privacy.sensitivity": {"kind": "clip", "norm": "l2", "bound": 1.0}}, "privacy.sensitivity.norm: Laplace"),
         ({"learning.baselines": ["local", {"kind": "local", "reduction": "sum"}]}, "learning.baselines.1: local is"),
         ({"learning.regularizer.l2": 0, "learning.baselines": ["local"]}, "learning.baselines.0: local needs"),
+        (
+            {"learning.regularizer.l2": 0, "learning.baselines": [{"kind": "local-dp", "learns": "alone"}]},
+            "learning.baselines.0: local-dp needs a positive learning.regularizer.l2",
+        ),
         ({"learning.regularizer.l2": 0, "learning.algorithm.start": "local"}, "learning.algorithm.start: local needs"),
         ({"learning.algorithm.time": 3.0}, "give exactly one of updates_per_agent, time and commits"),
         ({"learning.algorithm.updates_per_agent": None}, "give exactly one of updates_per_agent, time and commits"),

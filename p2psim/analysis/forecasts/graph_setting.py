@@ -14,7 +14,7 @@ import numpy as np
 from p2psim.analysis.forecasts.forecast import POINTS, Calibration, ForecastCurve
 from p2psim.analysis.forecasts.star_setting import refuse_unknown
 from p2psim.core.errors import MeaningError
-from p2psim.learning.graph.optimum import minimise_alone, propagate
+from p2psim.learning.graph.optimum import propagate
 from p2psim.learning.steps import PrivateWarmStart
 from p2psim.network.channels.loss import GilbertElliott
 from p2psim.network.verify_resending import Resending
@@ -142,8 +142,13 @@ def _first(cell: GraphCell) -> tuple[np.ndarray, np.ndarray]:
     start, mechanism = algorithm_of(scenario).start, scenario.privacy.mechanism
     if not isinstance(start, PrivateWarmStart) or not mechanism.is_private:
         return cell.first.models, np.zeros((n, n))
-    scales, _, _ = start_scales(scenario, problem, cell.bound, start.epsilon)
-    deviations, alone = np.sqrt(mechanism.variance(scales)), minimise_alone(problem)
+    if start.perturbation != "mechanism":
+        raise MeaningError(
+            "learning.algorithm.start.perturbation",
+            f"forecasts know no start by {start.perturbation} perturbation",
+        )
+    scales, _, _ = start_scales(scenario, problem, cell.bound, start.epsilon, start.ridge(problem))
+    deviations, alone = np.sqrt(mechanism.variance(scales)), start.models(problem)
     if not start.propagate:
         return alone, np.diag(deviations)
     return propagate(problem, alone), propagate(problem, np.eye(n)) * deviations

@@ -5,7 +5,7 @@
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec
@@ -14,7 +14,7 @@ import numpy as np
 
 from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.problem import GraphProblem
-from p2psim.learning.optimum import DAMPINGS, SHORT, minimise
+from p2psim.learning.optimum import DAMPINGS, SHORT, minimise, minimise_smooth
 from p2psim.learning.star.expansion import clipped_slopes, damped_newton, mean_gradients, mean_jacobians
 
 #: Largest component of the gradient, relative to the larger of its two sides (neighbours, own losses), at which a
@@ -226,14 +226,37 @@ def minimise_alone(problem: GraphProblem, reduction: str = "mean") -> np.ndarray
         If an agent's loss is not minimised to 1e-10.
     """
     theta = np.zeros((problem.agents, problem.dimension))
-    for i, m in enumerate(problem.records):
-        if not m:
-            continue
-        rows = slice(problem.offsets[i], problem.offsets[i + 1])
-        X, y = problem.X[rows], problem.y[rows]
-        l2 = problem.ridge[i] / (m if reduction == "sum" else 1)
+    for i, X, y in _holders(problem):
+        l2 = problem.ridge[i] / (len(y) if reduction == "sum" else 1)
         theta[i] = minimise(problem.loss, X, y, l2, np.inf)
     return theta
+
+
+def minimise_tilted(problem: GraphProblem, ridge: np.ndarray, tilt: np.ndarray) -> np.ndarray:
+    """Minimiser of the mean loss of each agent's records, with other ridges and a linear term, shape (n, p).
+
+    λ‖θ‖² + tᵀθ is λ‖θ + t/(2λ)‖² but for a constant, so φ = θ + t/(2λ) is found, at scores that t shifts.
+
+    Parameters
+    ----------
+    problem : GraphProblem
+        With a loss of bounded curvature.
+    ridge : ndarray, shape (n,)
+        Weights of ‖θ‖².
+    tilt : ndarray, shape (n, p)
+        Of each agent t, of a further term tᵀθ.
+    """
+    theta = -tilt / (2 * ridge[:, None])
+    for i, X, y in _holders(problem):
+        theta[i] += minimise_smooth(problem.loss, X, y, ridge[i], np.inf, X @ theta[i])
+    return theta
+
+
+def _holders(problem: GraphProblem) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Agents that hold records, and these."""
+    for i in np.flatnonzero(problem.records).tolist():
+        rows = slice(problem.offsets[i], problem.offsets[i + 1])
+        yield i, problem.X[rows], problem.y[rows]
 
 
 def propagate(problem: GraphProblem, alone: np.ndarray) -> np.ndarray:
@@ -319,9 +342,13 @@ def global_model(problem: GraphProblem) -> np.ndarray:
 
 
 def from_private_records(
-    problem: GraphProblem, epsilon: np.ndarray, bounds: tuple[float, float], random: np.random.Generator
+    problem: GraphProblem,
+    epsilon: np.ndarray,
+    bounds: tuple[float, float],
+    random: np.random.Generator,
+    alone: bool = False,
 ) -> np.ndarray:
-    """Minimiser of Q_L on records that are each ε-DP by themselves, shape (n, p).
+    """Minimiser of Q_L, or of each agent's own loss, on records that are each ε-DP by themselves, shape (n, p).
 
     Half of ε goes to x, by Laplace noise of scale 2B/(ε/2) in each coordinate (two records are at most 2B apart in
     L1), half to y: by randomised response where y = ±1, by Laplace noise of scale 2·y_max/(ε/2) otherwise. An
@@ -334,6 +361,7 @@ def from_private_records(
     bounds : tuple of two floats
         Public bounds B on ‖x‖₁, the intercept not counted, and y_max on |y|.
     random : numpy.random.Generator
+    alone : bool
     """
     half, (x_l1, y_max) = np.repeat(epsilon, problem.records) / 2, bounds
     features = problem.dimension - problem.loss.intercept
@@ -344,4 +372,5 @@ def from_private_records(
         y = np.where(random.random(problem.y.size) < keeps, problem.y, -problem.y)
     else:
         y = problem.y + random.laplace(size=problem.y.size) * (2 * y_max / half)
-    return minimise_together(replace(problem, X=X, y=y))
+    private = replace(problem, X=X, y=y)
+    return minimise_alone(private) if alone else minimise_together(private)

@@ -18,6 +18,7 @@ class Logistic(Loss):
     curvature: ClassVar[float] = 0.25
     slope_bound: ClassVar[float] = 1.0
     needs_classes: ClassVar[bool] = True
+    twice_differentiable: ClassVar[bool] = True
 
     @staticmethod
     def values(z: np.ndarray, y: np.ndarray) -> np.ndarray:

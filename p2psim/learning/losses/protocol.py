@@ -32,6 +32,8 @@ class Loss(Options):
         Whether labels are classes, −1 and +1; otherwise they are any numbers.
     is_squared_error : bool
         Whether ℓ is (z − y)² itself, so that sums of xxᵀ, y·x and y² over records say all.
+    twice_differentiable : bool
+        Whether ∂²ℓ/∂z² exists at every score.
     """
 
     # Parts declare them with a Literal and a description of their own.
@@ -41,6 +43,7 @@ class Loss(Options):
     part_kind: ClassVar[str] = "loss"
     needs_classes: ClassVar[bool] = False
     is_squared_error: ClassVar[bool] = False
+    twice_differentiable: ClassVar[bool] = False
 
     @property
     @abstractmethod

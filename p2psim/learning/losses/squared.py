@@ -19,6 +19,7 @@ class Squared(Loss):
     curvature: ClassVar[float] = 2.0
     slope_bound: ClassVar[float] = np.inf
     is_squared_error: ClassVar[bool] = True
+    twice_differentiable: ClassVar[bool] = True
 
     @staticmethod
     def values(z: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ class NearestNeighbours(SizedTopology):
     Choices
     -------
     metric: cosine
-        by the angle between profiles
+        by the angle between profiles; that of a profile of zeros to any other is a right one
     metric: euclidean
         by the distance between profiles
     symmetrise: or
@@ -102,24 +102,17 @@ def nearest(profiles: Any, neighbours: int, metric: str) -> np.ndarray:
     ndarray of int64, shape (n, neighbours)
         In rising order in each row.
 
-    Raises
-    ------
-    MeaningError
-        If a profile has no direction, and the metric is cosine.
+    Notes
+    -----
+    A profile that is zero has no direction. Its cosine to every other one is taken for 0, as if they were orthogonal,
+    and its neighbours are the first of these.
     """
     from scipy.sparse import csr_array, issparse
 
     rows = csr_array(profiles) if issparse(profiles) else profiles
     squares = np.asarray((rows * rows).sum(axis=1)).ravel()
     if metric == "cosine":
-        flat = np.flatnonzero(squares == 0)
-        if flat.size:
-            raise AgentError(
-                "network.topology.metric",
-                "the profile of agent {agent} is zero and has no direction; take euclidean",
-                int(flat[0]),
-            )
-        rows = rows * (1 / np.sqrt(squares))[:, None]
+        rows = rows * (1 / np.sqrt(np.where(squares > 0, squares, 1.0)))[:, None]
         rows = csr_array(rows) if issparse(rows) else rows
         squares = np.ones(squares.size)
     n = squares.size

@@ -130,12 +130,12 @@ class GraphCell(PreparedCell):
         rates = network.rates
         assert rates is not None
         bound, rule = rule_of(scenario, case, problem)
-        first = first_models(scenario, algorithm.start, problem, bound, rule, replica)
+        first = first_models(scenario, case, problem, bound, rule, replica)
         time, updates = end_of(algorithm, rates, problem.agents)
         limit = limit_of(scenario, case, problem.agents)
         plan = plan_releases(
             scenario,
-            replace(limit, start=first.loss, start_real=first.loss_real),
+            replace(limit, start=first.loss, start_real=first.loss_real, start_noise=first.noise),
             bound,
             problem.records,
             max(1, round(updates * problem.agents)),

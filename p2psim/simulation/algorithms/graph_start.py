@@ -1,17 +1,22 @@
 """The first models of a cell on a graph, with their privacy loss, and the models of its baselines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from p2psim.core.errors import MeaningError
+from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.learning.graph.optimum import graph_expansion, minimise_tilted
 from p2psim.learning.graph.problem import GraphProblem, GraphRule
 from p2psim.learning.losses import Loss
 from p2psim.learning.reference import on_grid
-from p2psim.learning.steps import Start
+from p2psim.learning.steps import PrivateWarmStart, Start
+from p2psim.privacy.accounting.noises import LAPLACE, PURE, Noise
 from p2psim.privacy.mechanisms import minimiser_sensitivity, noise_scales
+from p2psim.privacy.perturbation import INEXACT, objective_noise, output_rate, radial_noise
 from p2psim.privacy.planning import allowance
 from p2psim.scenario.model import Scenario
+from p2psim.simulation.algorithms.graph_setting import algorithm_of
+from p2psim.simulation.algorithms.replay import x_bound
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.prepared import PreparedData
 
@@ -29,6 +34,8 @@ class First:
         Loss of the release that this is, for the records as scaled and for the real ones.
     exceeded : ndarray, shape (n,)
         Longest gradient of a record over the bound that this release claims; 0 where within.
+    noise : Noise or None
+        What accountants know of the release, where that is not the noise of the mechanism.
     """
 
     models: np.ndarray
@@ -36,23 +43,90 @@ class First:
     exceeded: np.ndarray
     loss: np.ndarray | None = None
     loss_real: np.ndarray | None = None
+    noise: Noise | None = None
 
 
 def first_models(
-    scenario: Scenario, start: Start, problem: GraphProblem, bound: float, rule: GraphRule, replica: int
+    scenario: Scenario, case: PreparedData, problem: GraphProblem, bound: float, rule: GraphRule, replica: int
 ) -> First:
     """First models; ``rule.bound`` on a record's gradient is checked where they are a private release."""
+    start: Start = algorithm_of(scenario).start
     n, models = problem.agents, start.models(problem)
     fits, free = np.zeros(n), np.full(n, np.inf)
     if not (scenario.privacy.mechanism.is_private and start.touches_data):
         return First(start.propagated(problem, models), models, fits)
-    if start.epsilon is None:
+    if not isinstance(start, PrivateWarmStart):
         return First(models, models, fits, free, free)
-    scales, loss, real = start_scales(scenario, problem, bound, start.epsilon)
     mechanism, key = scenario.privacy.mechanism, streams_of(scenario, replica).key("start")
+    if start.perturbation != "mechanism":
+        check_perturbation(scenario, start, problem, case.arrays["bounds"])
+        noisy, loss = perturbed_models(start, problem, models, key), np.full(n, start.epsilon)
+        known = LAPLACE if start.perturbation == "output" else PURE
+        return First(start.propagated(problem, noisy), noisy, fits, loss, loss, known)
+    scales, loss, real = start_scales(scenario, problem, bound, start.epsilon, start.ridge(problem))
     unit = mechanism.draw(key, np.arange(n), np.zeros(n, np.int64), problem.dimension)
     noisy = on_grid(models + mechanism.of_scale(unit, scales), mechanism.lattice)
     return First(start.propagated(problem, noisy), noisy, _excess(problem, models, rule), loss, real)
+
+
+def check_perturbation(
+    scenario: Scenario, start: PrivateWarmStart, problem: GraphProblem, bounds: np.ndarray
+) -> None:
+    """Raise a MeaningError if output or objective perturbation (`p2psim.privacy.perturbation`) proves nothing here.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    start : PrivateWarmStart
+    problem : GraphProblem
+    bounds : ndarray
+        Public ones, as `x_bound` takes them.
+    """
+    loss, privacy, kind = problem.loss, scenario.privacy, start.perturbation
+    x = x_bound(bounds, problem.dimension - loss.intercept, 2)
+    length = np.inf if x is None else float(np.sqrt(x * x + loss.intercept))
+    intercept = ", the intercept counted" if loss.intercept else ""
+    for holds, needs in (
+        (np.isfinite(loss.curvature), f"a differentiable loss, which {loss.kind} is not"),
+        (loss.slope_bound <= 1, f"slopes of at most 1; those of {loss.kind} reach {loss.slope_bound:g}"),
+        (
+            kind == "output" or loss.twice_differentiable,
+            f"a loss that is twice differentiable, which {loss.kind} does not say it is",
+        ),
+        (
+            length <= 1 + 1e-12,
+            f"public bounds that keep ‖x‖₂ within 1{intercept}; they keep it within {length:g}",
+        ),
+        (
+            privacy.mechanism.power == 1,
+            f"a mechanism whose ε add up, such as laplace; got {privacy.mechanism.kind}",
+        ),
+        (privacy.scale_records == 1, f"privacy.scale_records 1, got {privacy.scale_records:g}"),
+    ):
+        if not holds:
+            raise MeaningError("learning.algorithm.start.perturbation", f"{kind} needs {needs}")
+
+
+def perturbed_models(
+    start: PrivateWarmStart, problem: GraphProblem, exact: np.ndarray, key: np.ndarray
+) -> np.ndarray:
+    """Models by output or objective perturbation, shape (n, p).
+
+    Raises
+    ------
+    SimulationError
+        If the minimiser of an agent is less exact than output perturbation covers.
+    """
+    records, ridge = np.maximum(problem.records, 1), start.ridge(problem)
+    unit = radial_noise(key, np.arange(problem.agents), problem.dimension)
+    if start.perturbation == "objective":
+        rate, extra = objective_noise(records, 2 * ridge, problem.loss.curvature, start.epsilon)
+        tilt = unit / (rate * records)[:, None]
+        return minimise_tilted(problem, ridge + extra / 2, tilt)
+    left, _ = graph_expansion(replace(problem, ridge=ridge), exact)
+    if not (np.sqrt((left**2).sum(axis=1)) <= INEXACT).all():
+        raise SimulationError(f"local minimisers are not exact to a gradient of {INEXACT:g}")
+    return exact + unit / output_rate(records, 2 * ridge, start.epsilon)[:, None]
 
 
 def _excess(problem: GraphProblem, theta: np.ndarray, rule: GraphRule) -> np.ndarray:
@@ -65,7 +139,7 @@ def _excess(problem: GraphProblem, theta: np.ndarray, rule: GraphRule) -> np.nda
 
 
 def start_scales(
-    scenario: Scenario, problem: GraphProblem, bound: float, epsilon: float
+    scenario: Scenario, problem: GraphProblem, bound: float, epsilon: float, ridge: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scale of the noise of each agent's first model, and its loss, claimed and real, shape (n,) each.
 
@@ -82,7 +156,7 @@ def start_scales(
             "a private warm start needs a bound on gradients that holds without clipping: bounds or declared",
         )
     norm = mechanism.norm
-    moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), problem.ridge, p, norm, norm)
+    moves = minimiser_sensitivity(bound, np.maximum(problem.records, 1), ridge, p, norm, norm)
     # As for all releases, noise is as if each record stood for many; the ledger puts that right.
     claimed = mechanism.sensitivity_of(moves / privacy.scale_records, p)
     worth = allowance(mechanism, np.array([epsilon]), privacy.delta or 0.0, privacy.enforcing)
