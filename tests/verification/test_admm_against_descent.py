@@ -113,9 +113,9 @@ def test_with_few_strong_links_descent_is_ahead_by_vectors_only() -> None:
     assert (ahead[4:] < by_vectors).all()
 
 
-def test_figure_1_as_it_is_shipped(tmp_path: Path) -> None:
+def test_the_study_as_it_is_shipped(tmp_path: Path) -> None:
     """At every record after the start, and for each of the penalties: by iterations, and by vectors sent."""
-    path = Path(__file__).parents[2] / "scenarios" / "b_fig1.yaml"
+    path = Path(__file__).parents[2] / "scenarios" / "descent_against_admm.yaml"
     result = p2psim.run(
         Scenario.load(path, ["replicas=1", "record.metrics=[objective_gap, vectors_sent]"]),
         tmp_path / "run",

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
 def test_each_has_a_figure_and_a_place_on_the_page(path: Path) -> None:
     assert Scenario.load(path).figure
-    page = DOCS / ("graph.md" if path.name.startswith("b_") else f"papers/{path.name[0]}.md")
+    page = DOCS / f"papers/{path.name[0]}.md"
     assert f"scenarios/{path.name}" in page.read_text(encoding="utf-8")
 
 
