@@ -245,7 +245,7 @@ def federated(owners: int, rounds: int) -> Found:
 
     def ours() -> np.ndarray:
         planner = algorithm.planner(task, graph.links, exchange)
-        replay = TrainingReplay(planner, task, lambda part: receivers_of(graph, part))
+        replay = TrainingReplay(planner, task, receivers_of(graph))
         replay.feed(events, np.empty((0, start.size)))
         return replay.theta[0]
 
