@@ -1,7 +1,11 @@
 """Functions that are compiled: the same from Python and from other kernels, and no more is compiled than is used."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
+from p2psim.core import compiled
 from p2psim.core.compiled import njit
 
 
@@ -15,8 +19,14 @@ def quarter(x):
     return half(half(x))
 
 
-def test_a_function_that_kernels_call_gets_no_way_in_for_python() -> None:
+def test_a_function_that_kernels_call_gets_no_way_in_for_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Python can call it all the same; then it gets it."""
+    # An empty cache: of what is loaded nothing is compiled.
+    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+    for name in ("half", "quarter"):
+        monkeypatch.setattr(sys.modules[__name__], name, njit()(globals()[name].py_func))
     assert quarter(1.0) == 0.25
     assert not half.signatures
     (made,) = half.of_kernels.overloads.values()
