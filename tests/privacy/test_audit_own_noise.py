@@ -27,14 +27,14 @@ def test_noise_as_claimed_stands():
     found = audit(changed(), samples=2000)
     (one,) = found.audited
     assert one.trial.law is None
-    assert one.trial.faults == ()
+    assert not one.trial.faults
     assert 0 < one.trial.at_least < one.trial.epsilon
 
 
 @pytest.mark.parametrize("stretch", [0.25, 0.1])
 def test_noise_that_is_smaller_than_its_scale_says_is_refuted(stretch):
     (one,) = audit(changed(stretch=stretch), samples=2000).audited
-    assert one.trial.faults == ("more is shown than claimed",)
+    assert list(one.trial.faults) == ["more is shown than claimed"]
 
 
 @pytest.mark.parametrize(("noise", "samples"), [("silent", 500), ("bounded", 2000), ("normal", 10_000)])
@@ -50,5 +50,5 @@ def test_nine_tenths_of_the_noise_are_refuted_and_all_of_it_stands():
         audit(changed("double-exponential", stretch=stretch), samples=80_000).audited[0].trial
         for stretch in (0.9, 1.0)
     )
-    assert small.faults == ("more is shown than claimed",)
-    assert right.faults == ()
+    assert list(small.faults) == ["more is shown than claimed"]
+    assert not right.faults
