@@ -113,6 +113,7 @@ COMMANDS = {
     "account network": (["study.yaml", "--steps", "3", "--sigma", "1", "--delta", "1e-5"], 2),
     "verify": (["study"], 1),
     "account run": (["study"], 1),
+    "show": (["study"], 0),
     "plot": (["study", "--kind", "fitness"], 0),
     "compare": (["study", "both", "--metric", "relative_fitness"], None),
     "account releases": (["--loss", "0.1", "--count", "3", "--delta", "1e-6"], None),

@@ -45,7 +45,7 @@ from p2psim.scenario.model import Scenario
         (
             [("[relative_fitness]", "[relative_fitness, relative_fitnes]")],
             "23:38: record.metrics.1: unknown metric 'relative_fitnes'; known: relative_fitness, "
-            f"isolated_fitness, {', '.join(NETWORK_METRICS)}, epsilon_spent; did you mean relative_fitness?",
+            f"isolated_fitness, test_loss, {', '.join(NETWORK_METRICS)}, epsilon_spent; did you mean relative_fitness?",
         ),
         (
             [("[relative_fitness]", "[relative_fitness, relative_fitness]")],

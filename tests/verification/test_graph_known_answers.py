@@ -96,7 +96,8 @@ def test_figure_2_as_printed(tmp_path: Path) -> None:
     assert found["main"].to_dict() == pytest.approx(expected, abs=0.02)
 
 
-PRIVATE = sorted(path.stem for path in SCENARIOS.glob("b_*_*.yaml"))
+#: The warm start alone is private in one of its starts only, and has no budget for what follows.
+PRIVATE = sorted({path.stem for path in SCENARIOS.glob("b_*_*.yaml")} - {"b_warm_start"})
 
 
 @pytest.mark.parametrize("name", PRIVATE)
@@ -110,7 +111,7 @@ def test_what_is_printed_guarantees_nothing_and_what_is_strict_keeps_its_budget(
     (accountant,) = scenario.privacy.accountant
     spent = books[f"epsilon_{accountant}"]
     flags = {key for key, column in books.items() if column.dtype == bool and column.any()}
-    if name.endswith("_paper"):
+    if not name.endswith("_strict"):
         assert "not_private" in flags
         assert np.isinf(spent).all()
     else:
