@@ -9,16 +9,15 @@ first simulation has loaded the kernels.
 
 import argparse
 import json
-import os
-import subprocess
-import sys
+import resource
 import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from measuring import HERE, Row, child, progress, rounds, spread, table
+from measuring import HERE, Row, child, rounds, spread, table
+from sweep import command
 
 #: Measurements of each name, one a round.
 Found = dict[str, list[float]]
@@ -95,10 +94,10 @@ def study(name: str, ideal: bool) -> dict[str, float]:
     fixed, plain = STUDIES[name]
     scenario = Scenario.load(_SCENARIOS / f"{name}.yaml", ["sweep={}", *fixed, *(plain if ideal else ())])
     (cell,) = cells(scenario)
-    told = cell.scenario.record.model_copy(update={"events": True})
+    record = cell.scenario.record.model_copy(update={"events": True})
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder))
-        counted = simulate(cell.scenario.model_copy(update={"record": told}), 0, workspace).events
+        counted = simulate(cell.scenario.model_copy(update={"record": record}), 0, workspace).events
         assert counted is not None
         simulate(cell.scenario, 1, workspace)
         times, records = [], counted.size
@@ -139,76 +138,71 @@ def files(agents: int, periods: int) -> dict[str, float]:
     return took
 
 
-def peak(*arguments: str) -> float:
-    """Peak of memory of a process in MB."""
-    progress(" ".join(arguments)[:100])
-    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = status
-    if status:
-        raise SystemExit(f"{' '.join(arguments)} failed")
-    return used.ru_maxrss / 1024
+def libraries() -> float:
+    """Peak of memory in MB of a process that has loaded what a command loads, and done nothing."""
+    import networkx  # noqa: F401
+    import numba  # noqa: F401
+    import pandas  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+    import scipy.linalg  # noqa: F401
+
+    import p2psim.simulation.simulate  # noqa: F401
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def memory(agents: int, periods: int) -> float:
     """MB of a whole command above that of its libraries."""
-    sets = [part for one in large(agents, periods, False) for part in ("--set", one)]
-    libraries = (
-        "import numpy, numba, pandas, pyarrow.parquet, scipy.linalg, networkx, p2psim.simulation.simulate"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        out = str(Path(folder) / "run")
-        command = (
-            "-m",
-            "p2psim",
-            "run",
-            str(_SCENARIOS / "push_sum.yaml"),
-            "--out",
-            out,
-            "--progress",
-            "none",
-        )
-        return peak(*command, "--jobs", "1", *sets) - peak("-c", libraries)
+    used = command("../scenarios/push_sum.yaml", 1, *large(agents, periods, False))
+    return used["mb"] - float(child("studies.py", "--worker", "libraries"))
 
 
 def measured(times: int, smoke: bool) -> tuple[Found, list[Row]]:
     """What is measured, small if it is only to be seen that it runs."""
-    found: Found = defaultdict(list)
+    measurements: Found = defaultdict(list)
     agents, periods = (100, 5) if smoke else (100_000, 20)
     for _ in rounds(times):
         for name in list(STUDIES)[:1] if smoke else STUDIES:
             for ideal in (False, True):
-                told = child("studies.py", "--worker", name, *(["ideal"] if ideal else []))
-                for key, value in told.items():
-                    found[f"{name} {ideal} {key}"].append(value)
+                costs = child("studies.py", "--worker", name, *(["ideal"] if ideal else []))
+                for key, value in costs.items():
+                    measurements[f"{name} {ideal} {key}"].append(value)
         took = child("studies.py", "--worker", "files", 100 if smoke else 1000, 5 if smoke else 300)
         for key, seconds in took.items():
-            found[key].append(seconds)
-    found["mb"] = [memory(agents, periods)]
-    return found, rows(found)
+            measurements[key].append(seconds)
+    measurements["mb"] = [memory(agents, periods)]
+    return measurements, rows(measurements)
 
 
-def rows(found: Found) -> list[Row]:
-    """The measurements, to be told."""
-    told: list[Row] = []
+def rows(measurements: Found) -> list[Row]:
+    """The measurements as rows of a table."""
+    lines: list[Row] = []
     for name in STUDIES:
-        if f"{name} True s" not in found:
+        if f"{name} True s" not in measurements:
             continue
         what, most = ("averaging (push_sum)", "5") if name == "push_sum" else (name, "1.5")
         for key, unit in (("s", "a simulation"), ("us", "a record")):
             ratio = [
-                a / b for a, b in zip(found[f"{name} False {key}"], found[f"{name} True {key}"], strict=True)
+                a / b
+                for a, b in zip(
+                    measurements[f"{name} False {key}"], measurements[f"{name} True {key}"], strict=True
+                )
             ]
             wanted = f"at most {most}" if key == "s" else ""
-            told.append((f"{what}: {unit} / the same on an ideal network", spread(ratio), wanted))
-        told.append((f"{what}: µs a record", spread(found[f"{name} False us"]), ""))
-    written = [(a - b) / c for a, b, c in zip(found["with"], found["without"], found["pyarrow"], strict=True)]
+            lines.append((f"{what}: {unit} / the same on an ideal network", spread(ratio), wanted))
+        lines.append((f"{what}: µs a record", spread(measurements[f"{name} False us"]), ""))
+    written = [
+        (a - b) / c
+        for a, b, c in zip(
+            measurements["with"], measurements["without"], measurements["pyarrow"], strict=True
+        )
+    ]
     return [
-        *told,
+        *lines,
         ("all events written / pyarrow writes the same table", spread(written), "at most 1.2"),
         (
             "averaging, 100,000 agents × 20 periods: MB above the libraries",
-            spread(found["mb"], 0),
+            spread(measurements["mb"], 0),
             "below 300",
         ),
     ]
@@ -220,7 +214,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.worker and arguments.worker[0] == "files":
+    if arguments.worker == ["libraries"]:
+        print(json.dumps(libraries()))
+    elif arguments.worker and arguments.worker[0] == "files":
         print(json.dumps(files(int(arguments.worker[1]), int(arguments.worker[2]))))
     elif arguments.worker:
         print(json.dumps(study(arguments.worker[0], "ideal" in arguments.worker)))

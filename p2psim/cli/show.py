@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from p2psim.cli.arguments import command, option
 from p2psim.core.errors import InputError
-from p2psim.core.printing import markdown, print_json, print_table
+from p2psim.core.printing import complain, markdown, print_json, print_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 @command(
     "show",
-    "print the table of a run again, whole or in part, also as CSV, Markdown or LaTeX",
+    "print the table of a run again, whole or in part, also as CSV, Markdown, LaTeX or JSON",
     option("run RUN", "a run folder"),
     option("--metric METRIC", "only this metric; may be repeated", repeated=True),
     option("--model MODEL", "only this model, such as main; may be repeated", repeated=True),
     option(
         "--format",
-        "of the table; csv has all digits",
-        choices=("text", "csv", "markdown", "latex"),
+        "of the table; csv and json have all digits",
+        choices=("text", "csv", "markdown", "latex", "json"),
         default="text",
     ),
-    json="print the table as JSON",
     needs=("p2psim.runs.result",),
 )
 def show(args: argparse.Namespace) -> None:
@@ -45,16 +44,21 @@ def show(args: argparse.Namespace) -> None:
                 )
         if wanted:
             table = table[table[column].isin(wanted)]
-    if args.json:
-        print_json(table.astype(object).to_dict("records"))
+    rows = table.astype(object).to_dict("records")
+    if args.format == "text":
+        print_result(result, table, most=len(table))
+        return
+    # Numbers go elsewhere; what must be said with them is said all the same.
+    for note in notes_on(result, table):
+        complain(note, "note")
+    if args.format == "json":
+        print_json(rows)
     elif args.format == "csv":
         print(table.to_csv(index=False), end="")
     elif args.format == "latex":
         print(latex(table.drop(columns="cell")), end="")
-    elif args.format == "markdown":
-        print(markdown(table.drop(columns="cell").astype(object).to_dict("records")))
     else:
-        print_result(result, table, most=len(table))
+        print(markdown([{key: row[key] for key in row if key != "cell"} for row in rows]))
 
 
 def notes_on(result: "Result", table: "pd.DataFrame") -> list[str]:

@@ -6,28 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from small_study import tree
 
 import p2psim
 from p2psim.cli.main import main
 
-STAR = {
-    "name": "tiny",
-    "replicas": 2,
-    "network": {"topology": {"kind": "star", "agents": 3}, "exchange": "request"},
-    "data": {"source": {"kind": "linear-regression", "dimension": 3, "points": 20}},
-    "learning": {
-        "algorithm": {"kind": "async-star", "horizon": 30, "rho": {"h": 0.5}, "theta_max": 3},
-        "loss": "squared",
-        "regularizer": {"l2": 1e-3},
-    },
-    "privacy": {
-        "mechanism": "laplace",
-        "epsilon": 10,
-        "sensitivity": {"kind": "clip", "norm": "l1", "bound": 1.0},
-    },
-    "record": {"metrics": ["relative_fitness", "staleness"], "every": 10},
-    "sweep": {"privacy.epsilon": [1, 100]},
-}
+STAR = tree(record={"metrics": ["relative_fitness", "staleness"], "every": 10})
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +35,10 @@ def test_the_table_is_the_one_that_the_run_printed(
     Path("star.yaml").write_text(json.dumps(STAR))
     assert main(["run", "star.yaml", "--quiet", "--jobs", "1"]) == 0
     *printed, _where = capsys.readouterr().out.splitlines()
-    assert shown(capsys, "runs/tiny").splitlines() == printed
+    assert shown(capsys, "runs/small").splitlines() == printed
 
 
-@pytest.mark.parametrize("format", ["csv", "markdown", "latex", "text"])
+@pytest.mark.parametrize("format", ["csv", "markdown", "latex", "text", "json"])
 def test_every_format_has_every_row(format: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = p2psim.Result.load(folder).summary()
     text = shown(capsys, folder, "--format", format)
@@ -62,7 +46,7 @@ def test_every_format_has_every_row(format: str, folder: Path, capsys: pytest.Ca
         name = metric.replace("_", r"\_") if format == "latex" else metric
         assert text.count(name) == (table["metric"] == metric).sum()
     for value in table["median"]:
-        assert (repr(float(value)) if format == "csv" else f"{value:.4g}") in text
+        assert (repr(float(value)) if format in ("csv", "json") else f"{value:.4g}") in text
 
 
 def test_csv_has_all_digits(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,8 +56,23 @@ def test_csv_has_all_digits(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [row["metric"] for row in rows] == table["metric"].tolist()
 
 
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_what_must_be_said_with_numbers_goes_to_standard_error(
+    format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bound that is claimed and does not hold."""
+    claimed = {"mechanism": "laplace", "epsilon": 10, "sensitivity": {"kind": "declared", "bound": 1e-6}}
+    p2psim.run(p2psim.Scenario.from_dict(tree(privacy=claimed)), tmp_path / "run", progress=False)
+    assert "note: " in shown(capsys, tmp_path / "run")
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "run"), "--format", format]) == 0
+    printed = capsys.readouterr()
+    assert "note: " in printed.err
+    assert "note: " not in printed.out
+
+
 def test_metrics_and_models_are_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = json.loads(shown(capsys, folder, "--metric", "staleness", "--model", "main", "--json"))
+    rows = json.loads(shown(capsys, folder, "--metric", "staleness", "--model", "main", "--format", "json"))
     assert {(row["metric"], row["model"]) for row in rows} == {("staleness", "main")}
     assert len(rows) == 2
 
