@@ -125,17 +125,16 @@ def _leave_line(waiting_seq, waiting_time, line, wake, time):  # type: ignore[no
     return waited
 
 
-@njit()
-def _link(indptr, indices, agent, peer):  # type: ignore[no-untyped-def]
-    """Place of the link of an agent with a peer."""
-    low, high = indptr[agent], indptr[agent + 1]
-    while low < high:
-        middle = (low + high) >> 1
+@njit(forceinline=True)
+def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
+    """Place of a neighbour in an agent's sorted row."""
+    while first < last:
+        middle = (first + last) >> 1
         if indices[middle] < peer:
-            low = middle + 1
+            first = middle + 1
         else:
-            high = middle
-    return low
+            last = middle
+    return first
 
 
 @njit()
@@ -198,7 +197,7 @@ def tally(  # type: ignore[no-untyped-def]
                     answered[peer] = max(answered[peer], event.version)
                 heard[peer if agent == ev.LEARNER else agent] = True
             else:
-                heard[_link(indptr, indices, agent, peer)] = True
+                heard[edge_of(indices, indptr[agent], indptr[agent + 1], peer)] = True
         elif kind == ev.RETRY:
             totals[RETRIES] += 1
             _count_failure(totals, outcome)

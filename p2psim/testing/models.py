@@ -127,7 +127,7 @@ def _one_by_one(part: Model, theta: np.ndarray, X: np.ndarray, y: np.ndarray) ->
 
 
 def _sums(part: Model, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> Iterator[str]:
-    """Yield whether sums of clipped gradients are not those of the gradients, and bounds do not hold."""
+    """Yield whether sums of clipped gradients are not those of the gradients."""
     thetas = np.stack([theta, theta + 0.1, theta])
     batches = [np.array([0, 2, 5]), np.arange(RECORDS), np.arange(0)]
     for order in (0, 1, 2):
@@ -139,9 +139,3 @@ def _sums(part: Model, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> Itera
         if not all(np.allclose(a, b, rtol=1e-7, atol=1e-10) for a, b in zip(given, expected, strict=True)):
             yield f"clipped_sums of order {order} are not the sums of the clipped gradients"
             return
-    for order in (1, 2):
-        longest = np.linalg.norm(part.gradients(theta, X, y), order, axis=1)
-        norms = np.linalg.norm(X, order, axis=1)
-        bounds = np.array([part.gradient_bound(order, float(norm)) for norm in norms])
-        if (longest > bounds * (1 + 1e-9)).any():
-            yield f"a gradient's norm of order {order}, {longest.max():g}, is above gradient_bound"

@@ -92,15 +92,6 @@ class Random(_Good):
         return self.draws.standard_normal(features)
 
 
-class Bounded(_Good):
-    """Claims a bound that does not hold."""
-
-    kind: Literal["bounded"] = "bounded"
-
-    def gradient_bound(self, order: int, x_norm: float) -> float:
-        return 0.1 * x_norm
-
-
 class InPlace(_Good):
     """Writes to θ."""
 
@@ -134,7 +125,6 @@ BAD = [
     (Centred, "losses of a record depend on the other records"),
     (Single, "losses gives float32, not an array of float64"),
     (Random, "start gives other parameters for the same generator"),
-    (Bounded, "is above gradient_bound"),
     (InPlace, "it changes its arguments"),
     (Sums, "clipped_sums of order 1 are not the sums"),
     (FewClasses, r"outputs gives an array of shape \(12, 1\), not \(12, 2\)"),

@@ -28,12 +28,12 @@ from p2psim.learning.graph.models import (
     NOISE_ROW,
     SENT,
     LearningReplay,
-    edge_of,
     track_objective,
 )
 from p2psim.learning.graph.problem import GraphRule, GraphTask
 from p2psim.learning.in_flight import DONE, InFlight, post, take
 from p2psim.learning.owner_kernel import UNKNOWN, evaluate, note_violation, release_gradient, snapped
+from p2psim.network.tally import edge_of
 
 
 @njit()

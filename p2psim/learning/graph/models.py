@@ -43,18 +43,6 @@ class Models(NamedTuple):
     sums: np.ndarray
 
 
-@njit(inline="always")
-def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
-    """Place of a neighbour in an agent's sorted row."""
-    while first < last:
-        middle = (first + last) >> 1
-        if indices[middle] < peer:
-            first = middle + 1
-        else:
-            last = middle
-    return first
-
-
 @njit()
 def track_objective(i, old, mix, stale, new, models, graph):  # type: ignore[no-untyped-def]
     """Update Q_L for a change of one model: from its neighbours' true models, which it may not know yet."""

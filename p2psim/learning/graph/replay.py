@@ -29,12 +29,12 @@ from p2psim.learning.graph.models import (
     NOISE_ROW,
     SENT,
     LearningReplay,
-    edge_of,
     track_objective,
 )
 from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.in_flight import DONE, PLACES_FULL, ROWS_FULL, InFlight
 from p2psim.learning.owner_kernel import UNKNOWN, WITHIN, evaluate, note_violation, release_gradient, snapped
+from p2psim.network.tally import edge_of
 
 # Columns of ``held``, and of the places of messages.
 SLOT, VERSION = 0, 1

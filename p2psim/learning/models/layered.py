@@ -117,10 +117,6 @@ class Softmax(Layered):
         """None."""
         return ()
 
-    def gradient_bound(self, order: int, x_norm: float) -> float:
-        """Norm of (x, 1) times that of softmax minus the class, at most 2 or √2."""
-        return 2.0 * (x_norm + 1.0) if order == 1 else float(np.sqrt(2.0 * (x_norm**2 + 1.0)))
-
 
 class MLP(Layered):
     """A multilayer perceptron with cross-entropy.

@@ -70,10 +70,6 @@ class Linear(Model):
         """Scores, shape (m, 1)."""
         return (X @ theta)[:, None]
 
-    def gradient_bound(self, order: int, x_norm: float) -> float:
-        """The loss's bound on slopes times that on x, which counts the feature that is always one."""
-        return self.loss.slope_bound * x_norm
-
     def for_kernel(self, features: int, classes: int) -> LinearModel:
         """See `Model.for_kernel`."""
         from p2psim.learning.models.kernels import LinearModel

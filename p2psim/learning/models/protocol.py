@@ -99,18 +99,6 @@ class Model(Options):
         number: np.ndarray = outputs[:, 0]
         return np.sign(number) if self.labels == "signs" else number
 
-    def gradient_bound(self, order: int, x_norm: float) -> float:
-        """Bound on the norm of a record's gradient at any parameters; infinite where there is none.
-
-        Parameters
-        ----------
-        order : int
-            Order of the norms, 1 or 2.
-        x_norm : float
-            Public bound on the norm of x.
-        """
-        return np.inf
-
     def clipped_sums(
         self,
         thetas: np.ndarray,
