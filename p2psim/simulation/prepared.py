@@ -1,11 +1,34 @@
 """Prepared data: what simulations of one scenario in one replica share."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from p2psim.data.classes import SIGNS
+from p2psim.network.graph import Graph
+
+#: Neighbours, in all of its graphs, that a case keeps; a graph that has more is drawn anew for every cell.
+_MOST_NEIGHBOURS = 2**21
+
+
+class DrawnGraphs:
+    """Graphs drawn between the agents of one case: cells that differ in other things have the same."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[tuple[object, ...], Graph]] = []
+
+    def get(self, drawn_by: tuple[object, ...], draw: Callable[[], Graph]) -> Graph:
+        """Graph that is determined by some values, which are compared with ``==``."""
+        for known, graph in self._kept:
+            if known == drawn_by:
+                return graph
+        graph = draw()
+        self._kept.append((drawn_by, graph))
+        while sum(graph.indices.size for _, graph in self._kept) > _MOST_NEIGHBOURS:
+            del self._kept[0]
+        return graph
 
 
 @dataclass(frozen=True)
@@ -25,6 +48,8 @@ class PreparedData:
     fitted : dict
         What the preparation found, in plain JSON types.
     warnings : tuple of str
+    graphs : DrawnGraphs
+        Between its agents.
     """
 
     problem_id: str
@@ -36,6 +61,7 @@ class PreparedData:
     y_max: float | None
     fitted: dict[str, Any]
     warnings: tuple[str, ...]
+    graphs: DrawnGraphs = field(default_factory=DrawnGraphs, repr=False, compare=False)
 
     @property
     def class_names(self) -> tuple[str, ...]:

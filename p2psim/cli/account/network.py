@@ -128,7 +128,7 @@ def _of_scenario(args: argparse.Namespace) -> Graph:
     scenario = Scenario.load(args.scenario, args.set)
     first = cells(scenario)[0].scenario
     try:
-        return adapter_of(first).links_of(first, Workspace(None).case(first, 0).arrays, 0)
+        return adapter_of(first).links_of(first, Workspace(None).case(first, 0), 0)
     except InputError as error:
         raise InputError(*(scenario.locate(fault) for fault in error.faults)) from None
 

@@ -1,7 +1,7 @@
 """What cells of all algorithms have in common: what they are asked, and what can be said of one before it runs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -115,7 +115,7 @@ class PreparedCell(ABC):
 
     @staticmethod
     @abstractmethod
-    def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
+    def links_of(scenario: Scenario, case: PreparedData, replica: int) -> Graph:
         """Return who is linked with whom in a replica."""
 
     @classmethod

@@ -15,7 +15,7 @@ from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.network.changes import comes_back
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.spectrum import spectral_facts
-from p2psim.network.topologies import draw_links
+from p2psim.network.topologies import Topology, draw_links
 from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.model import Scenario
@@ -101,8 +101,17 @@ class GraphCell(PreparedCell):
         return tables
 
     @staticmethod
-    def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
+    def links_of(scenario: Scenario, case: PreparedData, replica: int) -> Graph:
         """See `PreparedCell.links_of`."""
+        topology, streams = scenario.network.topology, streams_of(scenario, replica)
+        variant = streams.variants.get("topology", "")
+        drawn_by = topology, streams.seed, replica if topology.is_random else None, variant
+        return case.graphs.get(drawn_by, lambda: GraphCell._draw(*drawn_by, case.arrays))
+
+    @staticmethod
+    def _draw(
+        topology: Topology, seed: int, replica: int | None, variant: str, arrays: Mapping[str, np.ndarray]
+    ) -> Graph:
         profiles = None
         if "profiles_data" in arrays:
             from scipy.sparse import csr_array
@@ -111,16 +120,12 @@ class GraphCell(PreparedCell):
             profiles = csr_array(parts, shape=tuple(arrays["profiles_shape"]))
         labels = arrays["labels"].tolist() if "labels" in arrays else None
         inputs = TopologyInputs(arrays["offsets"].size - 1, profiles, arrays.get("targets"), labels)
-        streams = streams_of(scenario, replica)
-        variant = streams.variants.get("topology", "")
-        return draw_links(
-            scenario.network.topology, inputs, seed=streams.seed, replica=replica, variant=variant
-        )
+        return draw_links(topology, inputs, seed=seed, replica=replica, variant=variant)
 
     @classmethod
     def cell(cls, scenario: Scenario, case: PreparedData, replica: int) -> Self:
         """See `PreparedCell.cell`."""
-        links = cls.links_of(scenario, case.arrays, replica)
+        links = cls.links_of(scenario, case, replica)
         problem, public = problem_of(scenario, case.arrays, links)
         algorithm = algorithm_of(scenario)
         if not problem.test_y.size:

@@ -1,9 +1,8 @@
 """What all cells with a central learner have in common, however it asks its owners."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from p2psim.learning.star.replay import OwnerRule, gradient_rule
 from p2psim.learning.steps import Weighting
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.section import Network
-from p2psim.network.topologies import Topology, draw_links
+from p2psim.network.topologies import draw_links
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.agents import held_out, names_of, star_centralities
@@ -108,9 +107,10 @@ class LearnerCell(PreparedCell):
         return arrays | names_of(prepared), (active,) if problem.box_is_active else ()
 
     @staticmethod
-    def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
+    def links_of(scenario: Scenario, case: PreparedData, replica: int) -> Graph:
         """See `PreparedCell.links_of`."""
-        return _links(scenario.network.topology, arrays["offsets"].size - 1)
+        topology, inputs = scenario.network.topology, TopologyInputs(case.arrays["offsets"].size - 1)
+        return case.graphs.get((topology,), lambda: draw_links(topology, inputs, learner=True))
 
     @classmethod
     def cell(cls, scenario: Scenario, case: PreparedData, replica: int) -> Self:
@@ -130,7 +130,7 @@ class LearnerCell(PreparedCell):
             raise MeaningError("record.metrics", message)
         if "isolated_fitness" in scenario.record.metrics and problem.l2 == 0:
             _ = problem.isolated_optima  # refused before the run where they are not unique
-        links = cls.links_of(scenario, arrays, replica)
+        links = cls.links_of(scenario, case, replica)
         network = network_of(scenario, arrays, links, problem.dimension)
         assert network.rates is not None
         weighting = cls.weigh(scenario, network)
@@ -180,11 +180,6 @@ class LearnerCell(PreparedCell):
         events, noise = recorded.events, recorded.noise
         theta = type(self).reference(problem, self.method, events, noise, self.rule, batches)
         yield from compared_with(problem, theta, recorded.series, recorded.models)
-
-
-@lru_cache(maxsize=8)
-def _links(topology: Topology, agents: int) -> Graph:
-    return draw_links(topology, TopologyInputs(agents), learner=True)
 
 
 #: A box that no finite run leaves, small enough that its square is a number.

@@ -103,16 +103,16 @@ class TrainingCell(PreparedCell):
         return arrays, ()
 
     @staticmethod
-    def links_of(scenario: Scenario, arrays: Mapping[str, np.ndarray], replica: int) -> Graph:
+    def links_of(scenario: Scenario, case: PreparedData, replica: int) -> Graph:
         """See `PreparedCell.links_of`."""
         kind = LearnerCell if scenario.learning.algorithm.star_exchanges else GraphCell
-        return kind.links_of(scenario, arrays, replica)
+        return kind.links_of(scenario, case, replica)
 
     @classmethod
     def cell(cls, scenario: Scenario, case: PreparedData, replica: int) -> Self:
         """See `PreparedCell.cell`."""
         algorithm, arrays = _algorithm(scenario), case.arrays
-        links = cls.links_of(scenario, arrays, replica)
+        links = cls.links_of(scenario, case, replica)
         problem = _problem(scenario, arrays, case.class_count)
         if not problem.test_y.size:
             refuse_tests(scenario)
