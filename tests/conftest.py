@@ -1,5 +1,6 @@
 """What all tests share: the same examples of properties in every run, and only the parts that ship unless asked for."""
 
+import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -13,6 +14,9 @@ settings.register_profile("p2psim", COMMON, max_examples=40)
 #: For a night: ``pytest --hypothesis-profile=thorough`` tries other examples each time, and more of them.
 settings.register_profile("thorough", COMMON, max_examples=400, derandomize=False)
 settings.load_profile("p2psim")
+
+# Tables fit the terminal: in tests it has the width that is taken where there is none.
+os.environ["COLUMNS"] = "80"
 
 #: The package whose parts some tests register by importing it, which other tests must not see.
 EXAMPLES = "p2psim_example_parts"

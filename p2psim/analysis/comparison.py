@@ -203,11 +203,12 @@ def _row(of_a: pd.Series[float], of_b: pd.Series[float], paired: bool, confidenc
 def short(table: pd.DataFrame) -> pd.DataFrame:
     """What a person is shown of a comparison: estimates with their intervals as text, and what they say."""
     shown = table.loc[:, :"b"].copy()
+    ends = ["a", "b", "low", "high", "ratio low", "ratio high", "pairs", "not finite"]
+    says = [_says(*row) for row in table[ends].itertuples(index=False, name=None)]
     for name, low, high in (("difference", "low", "high"), ("ratio", "ratio low", "ratio high")):
         texts = [_with_ends(*row) for row in table[[name, low, high]].itertuples(index=False, name=None)]
         shown[name] = pd.Series(texts, index=table.index, dtype=object)
-    ends = ["a", "b", "low", "high", "pairs", "not finite"]
-    shown["says"] = [_says(*row) for row in table[ends].itertuples(index=False, name=None)]
+    shown["says"] = says
     return shown.join(table[["pairs", "not finite", "correlation"]])
 
 
@@ -217,9 +218,18 @@ def _with_ends(estimate: float, low: float, high: float) -> str:
     return f"{estimate:.3g}" if np.isnan(low) else f"{estimate:.3g} [{low:.3g}, {high:.3g}]"
 
 
-def _says(a: float, b: float, low: float, high: float, pairs: int, lost: int) -> str:
+def _verdict(low: float, high: float, equal: float) -> str:
+    return "b is higher" if low > equal else "b is lower" if high < equal else "no difference shown"
+
+
+def _says(
+    a: float, b: float, low: float, high: float, ratio_low: float, ratio_high: float, pairs: int, lost: int
+) -> str:
+    """What both intervals say, or what each says where they differ: single pairs move a mean more than a ratio."""
     if not np.isnan(low):
-        return "b is higher" if low > 0 else "b is lower" if high < 0 else "no difference shown"
+        of_means = _verdict(low, high, 0.0)
+        of_ratio = of_means if np.isnan(ratio_low) else _verdict(ratio_low, ratio_high, 1.0)
+        return of_means if of_means == of_ratio else f"by ratio {of_ratio}; by means {of_means}"
     if pairs or not lost:
         return "too few replicas"
     if np.isnan([a, b]).any():

@@ -4,7 +4,7 @@ import argparse
 
 from p2psim.cli.arguments import command, number, option, read_references
 from p2psim.core.errors import InputError
-from p2psim.core.printing import print_json, print_table
+from p2psim.core.printing import last_parts, print_json, print_table, print_wrapped
 
 
 @command(
@@ -47,11 +47,14 @@ def compare(args: argparse.Namespace) -> None:
     if args.json:
         print_json(table.astype(object).to_dict("records"))
         return
-    print_table(short(table).astype(object).to_dict("records"), title, most=len(table))
+    shown = short(table).astype(object)
+    keys = list(shown).index("a")
+    swept = last_parts([str(name) for name in list(shown)[: keys - 2]])
+    print_table(shown.rename(columns=swept).to_dict("records"), title, most=len(table), keys=keys)
     for note in comparability(set(table["metric"]), differing, first.scenario_tree):
         print(f"note: {note}")
     how = "paired by replica" if table["paired"].iloc[0] else "other seeds, so not paired"
-    print(
+    print_wrapped(
         f"means over replicas, {how}; intervals of {args.confidence:.3g} confidence each, "
         "not of all together; ratio: geometric mean of b/a"
     )

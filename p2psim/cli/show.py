@@ -2,11 +2,12 @@
 
 import argparse
 from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from p2psim.cli.arguments import command, option
 from p2psim.core.errors import InputError
-from p2psim.core.printing import complain, markdown, print_json, print_table
+from p2psim.core.printing import MOST_ROWS, complain, markdown, print_json, print_table, print_wrapped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,11 +74,25 @@ def notes_on(result: "Result", table: "pd.DataFrame") -> list[str]:
 
 
 def print_result(
-    result: "Result", table: "pd.DataFrame", notes: Sequence[str] = (), most: int | None = None
+    result: "Result", table: "pd.DataFrame", notes: Sequence[str] = (), most: int = MOST_ROWS
 ) -> None:
     """Print a table of last values with its notes, for a person."""
-    rows = table.astype(object).to_dict("records")
-    title = f"{result.described.name}: last recorded values over replicas"
-    print_table(rows, title, *(() if most is None else (most,)))
+    from p2psim.runs.summary import readable
+    from p2psim.runs.tables import FLAG_MEANINGS
+
+    shown = readable(table, result.swept)
+    raised = [flag for flags in shown["flags"] for flag in flags.split(", ") if flag]
+    letters = dict(zip(dict.fromkeys(raised), ascii_lowercase, strict=False))
+    shown["flags"] = [
+        " ".join(letters[flag] for flag in flags.split(", ") if flag) for flags in shown["flags"]
+    ]
+    rows = shown.astype(object).to_dict("records")
+    how = ", medians [and quartiles]" if (table["replicas"] > 1).any() else ""
+    title = f"{result.described.name}: last recorded values over replicas{how}"
+    keys = list(shown).index("model") + 1
+    print_table(rows, title, most, keys)
+    for flag, letter in letters.items():
+        meaning = f": {FLAG_MEANINGS[flag]}" if flag in FLAG_MEANINGS else ""
+        print_wrapped(f"  {letter}  {flag}{meaning}", " " * 5)
     for note in (*notes, *notes_on(result, table)):
         print(f"note: {note}")

@@ -2,8 +2,11 @@
 
 import json
 import math
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 #: Rows of a table that a person is shown.
@@ -50,8 +53,13 @@ def table_rows(columns: Sequence[str], values: Iterable[Sequence[Any]]) -> list[
     return [dict(zip(columns, row, strict=True)) for row in values]
 
 
-def print_table(rows: Sequence[Mapping[Any, Any]], title: str = "", most: int = MOST_ROWS) -> None:
-    """Print rows with the same keys, ruled on a terminal, as aligned text elsewhere.
+def print_table(
+    rows: Sequence[Mapping[Any, Any]], title: str = "", most: int = MOST_ROWS, keys: int = 1
+) -> None:
+    """Print rows with the same keys as aligned text that fits the terminal's width (80 where there is none).
+
+    What is empty in all rows is left out. Where columns have no place beside each other, those that are the same in
+    all rows are told once, above the table; what is still too wide comes in several tables below each other.
 
     Parameters
     ----------
@@ -60,24 +68,118 @@ def print_table(rows: Sequence[Mapping[Any, Any]], title: str = "", most: int = 
         Above the table.
     most : int
         Rows to show; of more only the number is told.
+    keys : int
+        Number of leading columns by which rows are known; each of several tables begins with them.
     """
     if not rows:
         return
-    head = list(rows[0])
-    shown = [[show(row[key]) for key in head] for row in rows[:most]]
-    numeric = [all(isinstance(row[key], int | float | None) for row in rows) for key in head]
-    if not (sys.stdout.isatty() and _print_ruled(head, shown, numeric, title)):
-        if title:
-            print(title)
-        widths = [max(len(line[i]) for line in [head, *shown]) for i in range(len(head))]
-        for line in [head, *shown]:
-            cells = [
-                text.rjust(width) if right else text.ljust(width)
-                for text, width, right in zip(line, widths, numeric, strict=True)
-            ]
-            print("  ".join(cells).rstrip())
+    shown = {key: [show(row[key]) for row in rows] for key in rows[0]}
+    columns = {
+        key: _Column(key, texts[:most], all(isinstance(row[key], int | float | None) for row in rows))
+        for key, texts in shown.items()
+        if any(texts)
+    }
+    leading = [key for key in list(rows[0])[:keys] if key in columns]
+    if title:
+        print(title)
+    if len(list(_blocks(leading, columns))) > 1 and len(rows) > 1:
+        same = [key for key in columns if len(set(shown[key])) == 1]
+        columns = {key: column for key, column in columns.items() if key not in same}
+        leading = [key for key in leading if key in columns]
+        if same:
+            print_wrapped(", ".join(f"{key}: {shown[key][0]}" for key in same))
+    for number, block in enumerate(_blocks(leading, columns)):
+        if number:
+            print()
+        _print_block([columns[key] for key in block])
     if len(rows) > most:
         print(f"… and {len(rows) - most} more rows")
+
+
+#: A blank in an entry at which no line is broken.
+_BLANK = "\u00a0"
+
+#: A column of text, and a head above narrow entries, that are wider may be broken between words.
+_WIDEST_TEXT, _WIDEST_HEAD = 24, 12
+
+
+class _Column:
+    """Entries below a head; lines of the head and of texts are broken between words where they are long."""
+
+    def __init__(self, head: Any, texts: Sequence[str], numeric: bool) -> None:
+        self.texts, self.numeric = texts, numeric
+        self.full = max(map(len, texts), default=0)
+        least = self.full if numeric else min(self.full, _WIDEST_TEXT)
+        words = (word for text in ([] if numeric else texts) for word in text.split(" "))
+        least = max(least, *map(len, str(head).split()), *(len(word) for word in words), 1)
+        self.head = _wrapped(str(head), max(least, _WIDEST_HEAD))
+        self.width = max(least, *map(len, self.head))
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def print_wrapped(text: str, indent: str = "") -> None:
+    """Print text in lines that fit the terminal, broken between words; `indent` begins all lines but the first."""
+    width = _width()
+    print(
+        textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    )
+
+
+def last_parts(keys: Sequence[str]) -> dict[str, str]:
+    """Short names of dotted keys: their last part, with as many before it as tell it from the others."""
+    names = {}
+    for key in keys:
+        parts = key.split(".")
+        tails = [".".join(parts[i:]) for i in reversed(range(len(parts)))]
+        names[key] = next(
+            (
+                tail
+                for tail in tails
+                if not any(f".{other}".endswith(f".{tail}") for other in keys if other != key)
+            ),
+            key,
+        )
+    return names
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _blocks(leading: Sequence[Any], columns: Mapping[Any, _Column]) -> Iterator[list[Any]]:
+    """Columns that have place beside each other, the leading ones first in each."""
+    block = [*leading]
+    for key in columns:
+        if key in leading:
+            continue
+        if len(block) > len(leading) and sum(columns[k].width + 2 for k in (*block, key)) - 2 > _width():
+            yield block
+            block = [*leading]
+        block.append(key)
+    if block:
+        yield block
+
+
+def _print_block(columns: Sequence[_Column]) -> None:
+    spare = _width() - sum(column.width + 2 for column in columns) + 2
+    widths = []
+    for column in columns:
+        more = max(0, min(spare, column.full - column.width))
+        spare -= more
+        widths.append(column.width + more)
+    height = max(len(column.head) for column in columns)
+    heads = [[""] * (height - len(column.head)) + column.head for column in columns]
+    lines = [list(line) for line in zip(*heads, strict=True)]
+    for row in zip(*(column.texts for column in columns), strict=True):
+        wrapped = [_wrapped(text, most) for text, most in zip(row, widths, strict=True)]
+        lines += [list(line) for line in zip_longest(*wrapped, fillvalue="")]
+    for line in lines:
+        cells = zip(line, widths, columns, strict=True)
+        parts = (text.rjust(most) if of.numeric else text.ljust(most) for text, most, of in cells)
+        print("  ".join(parts).rstrip().replace(_BLANK, " "))
 
 
 def markdown(rows: Sequence[Mapping[Any, Any]]) -> str:
@@ -86,43 +188,6 @@ def markdown(rows: Sequence[Mapping[Any, Any]]) -> str:
     rule = ["---:" if all(isinstance(row[key], int | float) for row in rows) else "---" for key in head]
     cells = [[str(key) for key in head], rule, *([show(row[key]) for key in head] for row in rows)]
     return "\n".join(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in line)} |" for line in cells)
-
-
-def _print_ruled(
-    head: Sequence[str], lines: Sequence[Sequence[str]], numeric: Sequence[bool], title: str
-) -> bool:
-    """Print for a terminal; False when the table is too wide to be printed so.
-
-    What is the same in all rows is told once, above the table; what is empty in all rows, not at all.
-    """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    columns = range(len(head))
-    same = [len(lines) > 1 and len({line[i] for line in lines}) == 1 for i in columns]
-    kept = [i for i in columns if not same[i]]
-    console = Console()
-    # A number broken over two lines is none: rather a table that the terminal wraps as a whole.
-    least = sum(max(len(line[i]) for line in lines) if numeric[i] else 8 for i in kept) + len(kept) + 1
-    if least > console.width:
-        return False
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for i in kept:
-        least = max(len(line[i]) for line in lines) if numeric[i] else 1
-        table.add_column(
-            Text(head[i]), justify="right" if numeric[i] else "left", overflow="fold", min_width=least
-        )
-    for line in lines:
-        table.add_row(*(Text(line[i]) for i in kept))
-    if title:
-        console.print(Text(title, "bold"))
-    shared = [f"{head[i]}: {lines[0][i]}" for i in columns if same[i] and lines[0][i]]
-    if shared:
-        console.print(Text(", ".join(shared)))
-    console.print(table)
-    return True
 
 
 def complain(message: object, kind: str = "", as_line: bool = False) -> None:

@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from p2psim.core.errors import Fault, InputError, first_line
-from p2psim.core.printing import MOST_ROWS, complain, counted, key_values, print_table
+from p2psim.core.printing import (
+    MOST_ROWS,
+    complain,
+    counted,
+    key_values,
+    last_parts,
+    print_table,
+    print_wrapped,
+)
 from p2psim.runs.pilot import Pilot, estimate_runtime, refuse_excess, refuse_length, time_range
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
 from p2psim.simulation.algorithms.cell import Assessment
+from p2psim.simulation.algorithms.fact_names import FACT_MEANINGS
 from p2psim.simulation.computable import computed
 from p2psim.simulation.workspace import Workspace
 
@@ -93,15 +102,21 @@ class CheckReport:
             print(f"note: {note}")
         # Graphs that stay have other facts than graphs that change.
         names = list(dict.fromkeys(name for fact in self.facts for name in fact.facts))
-        each_cell = zip(self.cells, self.facts, strict=True)
-        print_table(
-            [
-                {"cell": cell.index, **cell.swept, **{name: fact.facts.get(name) for name in names}}
-                for cell, fact in each_cell
-            ]
-        )
+        each_cell, swept = zip(self.cells, self.facts, strict=True), last_parts(list(self.cells[0].swept))
+        rows = [
+            {
+                "cell": cell.index,
+                **{swept[key]: value for key, value in cell.swept.items()},
+                **{name: fact.facts.get(name) for name in names},
+            }
+            for cell, fact in each_cell
+        ]
+        print_table(rows, "\nwhat is known of each cell", keys=1 + len(swept))
+        for name in names:
+            if name in FACT_MEANINGS and any(fact.facts.get(name) is not None for fact in self.facts):
+                print_wrapped(f"  {name}: {FACT_MEANINGS[name]}", " " * 6)
         each = max(FEWEST_AGENTS, MOST_ROWS // len(self.cells))
-        print_table(self._privacy(each), "\nprivacy of each agent")
+        print_table(self._privacy(each), "\nprivacy of each agent", keys=2)
         longest = max(len(fact.privacy) for fact in self.facts)
         if longest > each:
             print(f"… and up to {counted(longest - each, 'more agent')} in each cell; --json has all")

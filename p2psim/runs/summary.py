@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from p2psim.core.errors import InputError
+from p2psim.core.printing import last_parts, show
 from p2psim.runs.tables import FLAGS
 from p2psim.scenario.record import metric_named
 
@@ -55,6 +56,59 @@ def summary_of(last: pd.Series[float], ledger: pd.DataFrame, notes: Sequence[Seq
         for eps, given in zip(budget, graph, strict=True)
     ]
     return table
+
+
+def readable(table: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
+    """A summary for a terminal: a row a cell and model, the run's own first, metrics as columns.
+
+    Rows of one model that are the same for all values of a key, as of baselines which it does not concern, are one
+    row; metrics of one model that
+    differ in what they cost have several.
+    """
+    names, columns = (
+        last_parts(swept),
+        dict.fromkeys(["model", "replicas", *table["metric"], _EPSILON, "flags"]),
+    )
+    rows: list[dict[str, Any]] = []
+    for model in sorted(dict.fromkeys(table["model"]), key=lambda model: model != "main"):
+        costs = ["epsilon spent", "budget", "flags"]
+        of_model = []
+        for (_, spent, budget, flags), entries in table[table["model"] == model].groupby(
+            ["cell", *costs], sort=False, dropna=False
+        ):
+            first = entries.iloc[0]
+            key = {names[name]: first[name] for name in swept}
+            values = {row["metric"]: _with_quartiles(row) for _, row in entries.iterrows()}
+            epsilon = f"{show(spent)} of {show(budget)}" if np.isfinite(spent) else show(spent)
+            said = {"model": model, "replicas": first["replicas"], _EPSILON: epsilon, "flags": flags}
+            of_model.append((key, dict.fromkeys(columns) | values | said))
+        for name in names.values():
+            of_model = _without(name, of_model)
+        rows += [key | said for key, said in of_model]
+    return pd.DataFrame(rows, columns=[*names.values(), *columns], dtype=object)
+
+
+def _without(name: str, rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[Any]:
+    """Rows for all values of a key, if its value makes no difference to any of them."""
+    same: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for key, said in rows:
+        same.setdefault(tuple(key[other] for other in key if other != name), []).append(said)
+    if len(same) == len(rows) or any(said != group[0] for group in same.values() for said in group):
+        return rows
+    firsts = {tuple(key[other] for other in key if other != name): key for key, _ in reversed(rows)}
+    return [(firsts[others] | {name: "all"}, group[0]) for others, group in same.items()]
+
+
+#: Head of what agents have spent at most, of the largest budget.
+_EPSILON = "ε of budget"
+
+
+def _with_quartiles(row: pd.Series[Any]) -> Any:
+    """A median, and the quartiles in words that no line break parts."""
+    median, low, high = row["median"], row["q25"], row["q75"]
+    if row["replicas"] < 2 or low == median == high:
+        return float(median)
+    return f"{show(float(median))}\u00a0[{show(float(low))},\u00a0{show(float(high))}]"
 
 
 def raised_flags(ledger: pd.DataFrame) -> pd.DataFrame:

@@ -192,10 +192,16 @@ def _recoded(chunk: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
 TABLE_FORMAT = 2
 
 #: Columns of the ledger that say that a number must not be taken at face value.
-FLAGS = (
-    "bound_violated", "over_budget", "not_private", "public_graph_assumed", "data_dependent_step",
-    "scaled_records", "clairvoyant",
-)  # fmt: skip
+FLAG_MEANINGS = {
+    "bound_violated": "a gradient was longer than the bound that the noise relies on: the claimed ε does not hold",
+    "over_budget": "ε of the real records is above the budget",
+    "not_private": "ε is infinite",
+    "public_graph_assumed": "ε holds for whom the graph, or the features, are public: they were computed from records",
+    "data_dependent_step": "the step size was computed from the records; ε holds given the step",
+    "scaled_records": "the noise is that of more records than there are",
+    "clairvoyant": "the noise depends on which releases will happen, which nobody could know beforehand",
+}
+FLAGS = tuple(FLAG_MEANINGS)
 
 #: Columns that stand first, and last, in the tables whose columns depend on the scenario.
 _FIRST = {

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
+import pandas as pd
 import pytest
 import small_study as small
 from scipy import stats
 
 import p2psim
-from p2psim.analysis.comparison import compare, compare_within, differing_keys
+from p2psim.analysis.comparison import compare, compare_within, differing_keys, short
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
 
@@ -109,3 +110,27 @@ def test_the_command_shows_intervals(
     assert main(["compare", a]) == 2
     assert main(["compare", a, b, "--metric", "objective"]) == 2
     assert "relative_fitness" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("difference", "ratio", "says"),
+    [
+        ((-2, 1), (0.4, 0.6), "by ratio b is lower; by means no difference shown"),
+        ((-2, -1), (0.4, 0.6), "b is lower"),
+        ((-1, 1), (0.9, 1.1), "no difference shown"),
+        ((1, 2), (np.nan, np.nan), "b is higher"),
+    ],
+)
+def test_the_conclusion_agrees_with_both_intervals(
+    difference: tuple[float, float], ratio: tuple[float, float], says: str
+) -> None:
+    low, high = difference
+    table = pd.DataFrame(
+        {
+            "model": ["main"], "metric": "loss", "a": 2.0, "b": 1.0,
+            "difference": (low + high) / 2, "low": low, "high": high,
+            "ratio": sum(ratio) / 2, "ratio low": ratio[0], "ratio high": ratio[1],
+            "pairs": 6, "not finite": 0, "correlation": 0.5,
+        }
+    )  # fmt: skip
+    assert short(table)["says"].tolist() == [says]

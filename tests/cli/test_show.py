@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from graph_cases import graph_scenario
 from small_study import tree
 
 import p2psim
@@ -38,7 +39,29 @@ def test_the_table_is_the_one_that_the_run_printed(
     assert shown(capsys, "runs/small").splitlines() == printed
 
 
-@pytest.mark.parametrize("format", ["csv", "markdown", "latex", "text", "json"])
+def test_the_text_has_a_column_for_each_metric(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = p2psim.Result.load(folder).summary()
+    text = shown(capsys, folder)
+    assert [text.count(metric) for metric in ("relative_fitness", "staleness")] == [1, 1]
+    for value in table[["median", "q25", "q75"]].to_numpy().ravel():
+        assert f"{value:.4g}" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_rows_that_a_key_does_not_concern_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first rows are those of the run's own model, and flags are explained once."""
+    changes = {"learning.baselines": ["local"], "sweep": {"privacy.epsilon": [1.0, 10.0, 100.0]}}
+    p2psim.run(graph_scenario({**changes, "replicas": 1}), tmp_path / "run", jobs=1, progress=False)
+    lines = shown(capsys, tmp_path / "run").splitlines()
+    words = [line.split() for line in lines]
+    head = next(number for number, line in enumerate(words) if line[:2] == ["epsilon", "model"])
+    assert [line[:2] for line in words[head + 1 : head + 5]] == [
+        ["1", "main"], ["10", "main"], ["100", "main"], ["all", "local"],
+    ]  # fmt: skip
+    assert sum("not_private" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("format", ["csv", "markdown", "latex", "json"])
 def test_every_format_has_every_row(format: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = p2psim.Result.load(folder).summary()
     text = shown(capsys, folder, "--format", format)

@@ -1,68 +1,86 @@
-"""Tables for a terminal, for a pipe and as JSON."""
+"""Tables fit the terminal, and say all that they are given."""
 
+import contextlib
+import io
 import json
 import math
-import os
-import pty
-import subprocess
-import sys
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from p2psim.core.printing import plain, print_json, print_table, show
+from p2psim.core.printing import last_parts, plain, print_json, print_table, show
 
-ROWS = [
-    {"cell": 0, "metric": "relative_fitness", "median": 0.012345678, "epsilon": math.inf, "flags": ""},
-    {"cell": 1, "metric": "relative_fitness", "median": 12345.678, "epsilon": 37.5, "flags": ""},
-]
+WORDS = st.text("abcdefgh", min_size=1, max_size=12)
+TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+NUMBERS = st.floats(-1e6, 1e6).map(lambda value: float(f"{value:.4g}"))
 
 
-def test_a_pipe_gets_aligned_text(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(ROWS, "title")
-    assert capsys.readouterr().out.splitlines() == [
-        "title",
-        "cell  metric               median  epsilon  flags",
-        "   0  relative_fitness    0.01235      inf",
-        "   1  relative_fitness  1.235e+04     37.5",
+@st.composite
+def tables(draw: st.DrawFn) -> list[dict[str, object]]:
+    heads = draw(st.lists(TEXTS, min_size=1, max_size=12, unique=True))
+    kinds = [draw(st.sampled_from([TEXTS, NUMBERS])) for _ in heads]
+    rows = draw(st.integers(1, 6))
+    return [{head: draw(kind) for head, kind in zip(heads, kinds, strict=True)} for _ in range(rows)]
+
+
+def printed(rows: list[dict[str, object]], **options: int) -> str:
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out):
+        patch.setenv("COLUMNS", "80")
+        print_table(rows, **options)
+    return out.getvalue()
+
+
+@given(rows=tables(), keys=st.integers(0, 2))
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_broken(
+    rows: list[dict[str, object]], keys: int
+) -> None:
+    """Keys of up to two columns leave place for any column of these widths."""
+    text = printed(rows, keys=keys)
+    assert max(map(len, text.splitlines())) <= 80
+    words = set(re.split(r"[\s:,]+", text))
+    for row in rows:
+        for head, value in row.items():
+            assert set(head.split()) <= words
+            assert set((f"{value:.4g}" if isinstance(value, float) else str(value)).split()) <= words
+
+
+def test_what_is_the_same_everywhere_is_told_once_where_place_is_needed() -> None:
+    rows = [{"cell": i, "size": 7, "nothing": None} for i in range(3)]
+    assert printed(rows) == "cell  size\n   0     7\n   1     7\n   2     7\n"
+    wide = [{**row, "x" * 70: row["cell"]} for row in rows]
+    assert printed(wide).splitlines()[:2] == ["size: 7", "cell  " + "x" * 70]
+
+
+def test_each_of_several_tables_begins_with_the_keys() -> None:
+    rows = [{"cell": i, **{f"{'x' * 14}{j}": float(i) for j in range(6)}} for i in range(2)]
+    lines = printed(rows).splitlines()
+    assert [line for line in lines if line.startswith("cell")] == [
+        "cell  " + "  ".join(f"{'x' * 14}{j}" for j in some) for some in ([0, 1, 2, 3], [4, 5])
     ]
 
 
-def test_long_tables_say_what_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([{"n": n} for n in range(50)], most=3)
-    assert capsys.readouterr().out.splitlines() == ["n", "0", "1", "2", "… and 47 more rows"]
+def test_of_many_rows_the_number_of_the_others_is_told() -> None:
+    assert printed([{"a": i} for i in range(9)], most=2).endswith("0\n1\n… and 7 more rows\n")
 
 
-def on_a_terminal(width: int) -> str:
-    """What a terminal of some width shows."""
-    script = (
-        f"from p2psim.core.printing import print_table; from math import inf; print_table({ROWS!r}, 'title')"
-    )
-    master, slave = pty.openpty()
-    environment = os.environ | {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}
-    with subprocess.Popen([sys.executable, "-c", script], stdout=slave, env=environment) as process:
-        os.close(slave)
-        shown = b""
-        try:
-            while piece := os.read(master, 4096):
-                shown += piece
-        except OSError:
-            pass  # Linux ends a closed terminal so.
-        os.close(master)
-    assert process.returncode == 0
-    return shown.decode()
-
-
-def test_a_terminal_is_told_once_what_all_rows_share() -> None:
-    shown = on_a_terminal(80)
-    assert shown.count("relative_fitness") == 1
-    assert "flags" not in shown
-    assert "1.235e+04" in shown
-
-
-def test_a_narrow_terminal_breaks_no_number() -> None:
-    shown = on_a_terminal(16)
-    assert "1.235e+04" in shown
-    assert "0.01235" in shown
+def test_short_names_of_keys_tell_them_apart() -> None:
+    keys = [
+        "privacy.epsilon",
+        "learning.algorithm.start.epsilon",
+        "network.channel.loss",
+        "learning.loss",
+        "seed",
+    ]
+    assert last_parts(keys) == {
+        "privacy.epsilon": "privacy.epsilon",
+        "learning.algorithm.start.epsilon": "start.epsilon",
+        "network.channel.loss": "channel.loss",
+        "learning.loss": "learning.loss",
+        "seed": "seed",
+    }
 
 
 def test_json_is_strict(capsys: pytest.CaptureFixture[str]) -> None:

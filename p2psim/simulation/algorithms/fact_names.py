@@ -1,0 +1,31 @@
+"""What the facts mean that are known of a cell before it runs, by their names."""
+
+#: For the legend under the table of ``p2psim check``.
+FACT_MEANINGS = {
+    "p": "number of entries of a model",
+    "rho": "ρ, the parameter of the step sizes",
+    "h": "largest step size times curvature of all owners, r·lr·λ_max; h = 1 converges fastest",
+    "stable below": "the h from which on equal owners diverge in mean square",
+    "step": "stable, unstable or undecided, from each owner's h",
+    "T·lr·λ_min/(N+1)": "how often the flattest direction shrinks by the factor e in the whole run; 4 is enough",
+    "noise floor of ψ": "ψ that noise alone keeps up in the long run",
+    "ψ of θ = 0": "relative fitness of the zero model, where the run begins",
+    "box filling": "standard deviation of a coordinate by noise, over theta_max; from .58 on noise fills the box Θ",
+    "first step": "step size of the first round",
+    "sum of steps": "of all rounds",
+    "first step · λ": "first step times the largest curvature; below 2 it is stable",
+    "sum of steps · L": "sum of steps times the smallest curvature; how often the flattest direction shrinks by e",
+    "f(θ*)": "loss of the best model, without privacy",
+    "Ξ": "bound on how far a record moves the gradient, as the noise assumes it",
+    "updates": "updates of all agents that are expected",
+    "μ": "weight of an agent's own loss beside its neighbours' models",
+    "C": "factor by which an update shrinks the expected gap of the objective at least (B, Proposition 1)",
+    "lambda2": "second smallest eigenvalue of the Laplacian D − W",
+    "spectral_gap": "1 less the second largest eigenvalue of the walk D⁻¹W",
+    "degree_min": "fewest neighbours of an agent; degree_mean, degree_max, degree_std alike",
+    "weight_min": "smallest weight of a link; weight_mean, weight_max alike",
+    "weighted_degree_min": "smallest sum of the weights of an agent's links; weighted_degree_max alike",
+    "diameter": "links on the longest of all shortest paths",
+    "rounds": "changes after which the graph is the first again",
+    "product_gap": "1 − ‖P − 11ᵀ/n‖₂, P the product of the mixing matrices of these rounds",
+}
