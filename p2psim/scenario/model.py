@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
@@ -17,6 +18,7 @@ from p2psim.core.options import Checked
 from p2psim.core.registry import AnyOf, on_change
 from p2psim.scenario import yaml
 from p2psim.scenario.cells import GridCell, cells, identity, value_at
+from p2psim.scenario.extending import extended
 from p2psim.scenario.fields import ScenarioFields, explicit, validated
 from p2psim.scenario.figure import figure_faults
 from p2psim.scenario.partly import further_faults
@@ -98,20 +100,21 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
         if node.content is None and not faults:
             raise InputError(Fault("is empty; a scenario has name, network, data and learning", path=path))
         if isinstance(node.content, dict):
-            node, wrong = _override(node, overrides)
-            faults += wrong
+            for change in (extended, partial(_override, overrides=overrides)):
+                node, wrong = change(node)
+                faults += wrong
         return _build(node, confirm_cells, faults)
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
         """Make a scenario from dictionaries, lists and scalars as YAML would give them; like `load`."""
         try:
-            node = placed(explicit(tree, given=True), Place(path))
+            node, faults = extended(placed(explicit(tree, given=True), Place(path)))
         except RecursionError:
             raise InputError(
                 Fault("too many mappings and lists stand inside each other", path=path)
             ) from None
-        return _build(node, confirm_cells, [])
+        return _build(node, confirm_cells, faults)
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -42,6 +42,10 @@ def json_schema() -> dict[str, Any]:
             **{method: _search(swept, values) for method in METHODS},
         },
     )
+    schema["properties"]["extends"] = {
+        "type": "string",
+        "description": "a scenario file that this one changes",
+    }
     metrics = {"enum": list(all_meanings())}
     for key in ("metrics", "per_agent"):
         schema["$defs"]["RecordSection"]["properties"][key]["items"] = metrics

@@ -1,0 +1,112 @@
+"""A scenario that says only how it differs from another file: ``extends: base.yaml``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from p2psim.core.errors import Fault, InputError
+from p2psim.core.nodes import Node, at, place_of
+from p2psim.scenario import yaml
+
+#: Files that may extend each other.
+MOST_FILES = 10
+
+#: Sections that take the place of the other file's as a whole: axes of two sweeps would multiply.
+_AS_A_WHOLE = ("sweep",)
+
+
+def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]:
+    """Put a scenario over the one that its key ``extends`` names.
+
+    Mappings are merged key by key; a mapping that names another ``kind``, a list, a bare value and ``sweep`` take the
+    place of what the other file says. Every value keeps its place, so that errors name the right file. Relative values
+    of keys named ``path`` start from the folder of their own file.
+
+    Parameters
+    ----------
+    node : Node
+        The root of a scenario as it was written.
+    files : sequence of Path
+        Those that led here.
+
+    Returns
+    -------
+    node : Node
+        Without ``extends``.
+    faults : list of Fault
+        Of the other files, as `p2psim.scenario.yaml.read_leniently` returns them.
+
+    Raises
+    ------
+    InputError
+        If it has no name of its own, or the other file cannot be read, is no scenario, or leads back to this one.
+    """
+    entry = node.child("extends") if isinstance(node.content, dict) else None
+    if entry is None:
+        return node, []
+    if not isinstance(entry.content, str) or not entry.content:
+        raise InputError(
+            at(entry.place, "extends", f"must be the path of a scenario file, got {entry.content!r}")
+        )
+    if node.child("name") is None:
+        raise InputError(
+            at(place_of(node, ("extends",), key=True), "name", "is missing: it is not taken from extends")
+        )
+    own = Path(node.place.path or ".").absolute()
+    path = own.parent / entry.content if node.place.path else own / entry.content
+    chain = [*files, own.resolve()]
+    if path.resolve() in chain:
+        raise InputError(at(entry.place, "extends", f"{entry.content} extends this file, or is it"))
+    if len(chain) >= MOST_FILES:
+        raise InputError(at(entry.place, "extends", f"more than {MOST_FILES} files extend each other"))
+    shown = Path(node.place.path).parent / entry.content
+    try:
+        base, faults = yaml.read_leniently(yaml.contents(path), str(shown))
+    except InputError as error:
+        if not path.is_file():
+            message = f"{entry.content} cannot be read: {error.faults[0].message.partition(': ')[2]}"
+            raise InputError(at(entry.place, "extends", message)) from None
+        raise
+    if not isinstance(base.content, dict):
+        raise InputError(at(entry.place, "extends", f"{entry.content} is no scenario"))
+    base, more = extended(base, chain)
+    if path.parent.resolve() != own.parent.resolve():
+        base = _from_folder(base, Path(entry.content).parent)
+    return over(base, node.without("extends")), faults + more
+
+
+def over(base: Node, node: Node, key: str = "") -> Node:
+    """The node with what only the base says; a bare name there is a part without keys."""
+    if isinstance(base.content, str) and isinstance(node.content, dict):
+        base = Node({"kind": base}, base.place, {"kind": base.place})
+    mappings = isinstance(base.content, dict) and isinstance(node.content, dict)
+    if not mappings or key in _AS_A_WHOLE or _is_other_kind(base, node):
+        return node
+    entries = {
+        name: over(base.content[name], entry, f"{key}.{name}".removeprefix("."))
+        if (entry := node.content.get(name)) is not None and name in base.content
+        else base.content[name]
+        if entry is None
+        else entry
+        for name in {**base.content, **node.content}
+    }
+    return Node(entries, node.place, {**base.keys, **node.keys})
+
+
+def _is_other_kind(base: Node, node: Node) -> bool:
+    kind, other = base.child("kind"), node.child("kind")
+    return other is not None and (kind is None or kind.content != other.content)
+
+
+def _from_folder(node: Node, folder: Path) -> Node:
+    """The same with relative paths of files from another folder."""
+    if isinstance(node.content, list):
+        return Node([_from_folder(entry, folder) for entry in node.content], node.place)
+    if not isinstance(node.content, dict):
+        return node
+    entries = {
+        name: Node(str(folder / entry.content), entry.place)
+        if name == "path" and isinstance(entry.content, str)
+        else _from_folder(entry, folder)
+        for name, entry in node.content.items()
+    }
+    return Node(entries, node.place, node.keys)
