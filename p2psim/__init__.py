@@ -60,7 +60,7 @@ _PUBLIC = {
     "runs.result": "Result",
     "runs.runner": "run",
     "scenario.model": "Scenario",
-    "scenario.record": "RecordSection",
+    "scenario.record": "RecordSection Tune",
     "simulation.assembly": "assemble",
 }
 _HOMES = {name: f"p2psim.{module}" for module, names in _PUBLIC.items() for name in names.split()}

@@ -154,4 +154,5 @@ from p2psim.runs.result import Result as Result
 from p2psim.runs.runner import run as run
 from p2psim.scenario.model import Scenario as Scenario
 from p2psim.scenario.record import RecordSection as RecordSection
+from p2psim.scenario.record import Tune as Tune
 from p2psim.simulation.assembly import assemble as assemble

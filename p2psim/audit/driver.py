@@ -19,6 +19,7 @@ from p2psim.privacy.shares import Releases
 from p2psim.runs.pilot import refuse_excess
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Cell, Scenario
+from p2psim.scenario.tuning import refuse_untuned
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.workspace import Workspace
 
@@ -106,6 +107,7 @@ def audit(
     if not 0 < gamma < 1:
         raise InputError(f"gamma must lie between 0 and 1, got {gamma}")
     check_place("replica", replica, INT32)
+    refuse_untuned(scenario)
     notes: dict[str, None] = {}
     # As in a run: last digits must not depend on the number of threads, which small matrices only wait for.
     with tempfile.TemporaryDirectory(prefix="p2psim-") as directory, threadpool_limits(limits=1):

@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> None:
         tell=tell,
         **{name: getattr(args, name) for name in _AS_GIVEN},
     )
-    notes = [] if args.cell is not None else _beside_what_was_asked(result, scenario)
+    asked = scenario if scenario.tune is None else result.scenario
+    notes = [] if args.cell is not None else _beside_what_was_asked(result, asked)
     for warning in result.warnings:
         if not is_repeated(warning, shown):
             complain(warning, "warning", lines)

@@ -66,10 +66,12 @@ def notes_on(result: "Result", table: "pd.DataFrame") -> list[str]:
     """What must be said with numbers of a run: budgets that are broken, and metrics that cells do not share."""
     from p2psim.runs.ledger_check import broken_bounds
     from p2psim.scenario.notices import comparability
+    from p2psim.scenario.tuning import notes_on_tuning
 
     return [
         *broken_bounds(result.ledger),
         *comparability(set(table["metric"]), result.swept, result.scenario_tree),
+        *notes_on_tuning(result.scenario_tree),
     ]
 
 

@@ -49,4 +49,6 @@ def verify(args: argparse.Namespace) -> int:
         f"largest relative difference {'of the others ' if unclear else ''}{largest:.3g} "
         f"(up to {TOLERANCE:g} is right)"
     )
+    if result.scenario_tree.get("tune"):
+        print("the validation study was recomputed too, and gives the tuned values")
     return 1 if wrong else 0

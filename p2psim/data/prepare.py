@@ -168,6 +168,12 @@ def prepare(
                 )
             held = set_aside(held, section.test_fraction, split_key)
             steps["test_fraction"] = section.test_fraction
+        if section.validation_fraction is not None:
+            key = stream_key(
+                seed, (replica or 0) if section.redrawn else None, "data", f"{variant}\x1fvalidation"
+            )
+            held = set_aside(held, section.validation_fraction, key)
+            steps["validation_fraction"] = section.validation_fraction
         return _finish(section, held, split_key, steps, warnings)
 
 

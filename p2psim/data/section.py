@@ -36,7 +36,7 @@ class DataSection(Options):
         every different label is a class
     """
 
-    unsaid = ("classes",)
+    unsaid = ("classes", "validation_fraction")
 
     source: AnySource = Field(description="where records come from")
     classes: Classes | None = Field(
@@ -58,6 +58,11 @@ class DataSection(Options):
     test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="part of its own records that each owner keeps for tests, drawn at random"
     )
+    validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None,
+        description="part of its training records that each owner keeps for validation: they take the place of test "
+        "records, which nobody sees",
+    )
     center: Literal["user"] | None = Field(
         None, description="user: each owner subtracts the mean of its own training labels from its labels"
     )
@@ -78,6 +83,11 @@ class DataSection(Options):
         return self.partition.divides_by is not None
 
     @property
+    def holds_out(self) -> bool:
+        """Whether owners keep some of their records from training."""
+        return self.test_fraction is not None or self.validation_fraction is not None
+
+    @property
     def records_redrawn(self) -> bool:
         """Whether every replica has records of its own."""
         return (self.redraw or ("replica" if self.source.generated else "never")) == "replica"
@@ -85,4 +95,4 @@ class DataSection(Options):
     @property
     def redrawn(self) -> bool:
         """Whether anything in the data differs between replicas: the records, or who tests with which."""
-        return self.records_redrawn or (self.test_fraction is not None and self.redraw is None)
+        return self.records_redrawn or (self.holds_out and self.redraw is None)

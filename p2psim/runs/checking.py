@@ -22,6 +22,7 @@ from p2psim.runs.pilot import Pilot, estimate_runtime, refuse_excess, refuse_len
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
+from p2psim.scenario.tuning import notes_on_tuning
 from p2psim.simulation.algorithms.cell import Assessment
 from p2psim.simulation.algorithms.fact_names import FACT_MEANINGS
 from p2psim.simulation.computable import computed
@@ -73,8 +74,9 @@ class CheckReport:
     @property
     def notes(self) -> list[str]:
         """What its results will not say by themselves."""
-        return comparability(
-            self.scenario.record.metrics, list(self.cells[0].swept), self.scenario.resolved()
+        tree = self.scenario.resolved()
+        return comparability(self.scenario.record.metrics, list(self.cells[0].swept), tree) + notes_on_tuning(
+            tree
         )
 
     @property

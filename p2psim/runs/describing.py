@@ -17,10 +17,11 @@ from p2psim.runs import manifest, store
 from p2psim.runs.invocations import Invocation, earlier
 from p2psim.runs.manifest import CellEntry, Manifest
 from p2psim.runs.parts import RunKey
+from p2psim.scenario.cells import display, value_at
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.notices import Warned
 from p2psim.scenario.record import metric_named
-from p2psim.scenario.sweep import read_sweep, swept_keys
+from p2psim.scenario.sweep import read_sweep, steps_of, swept_keys
 from p2psim.scenario.yaml import cells_named, read, read_file
 from p2psim.simulation.outcome import differing
 
@@ -47,7 +48,9 @@ def describe(
     entries = []
     for cell in grid:
         printed = getattr(cell.scenario.learning.algorithm, "form", None) == "printed"
-        notes = ("form: printed",) if printed else ()
+        notes: tuple[str, ...] = ("form: printed",) if printed else ()
+        if (tune := cell.scenario.tune) is not None:
+            notes += (f"tuned: {tune.key} = {display(value_at(cell.scenario, steps_of(tune.key)))}",)
         entries.append(CellEntry(cell.content, dict(cell.swept), notes, facts.get(cell.content, {})))
     entries += _left_over([cell for cell in old.cells if cell.content not in present], folder, old.made_by)
     origins = registry.origins(name for cell in grid for name in _parts_of(cell))

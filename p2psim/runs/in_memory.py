@@ -13,6 +13,7 @@ from p2psim.runs.parts import tables_of
 from p2psim.runs.tables import SWEPT_TABLES, rank
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.tuning import refuse_untuned
 from p2psim.simulation import simulate as simulation
 
 
@@ -119,6 +120,7 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     """
     from threadpoolctl import threadpool_limits
 
+    refuse_untuned(scenario)
     chosen, grid = given(_Chosen, replica=replica, cell=cell), cells(scenario)
     if chosen.cell >= len(grid):
         raise InputError(f"cell: there are {len(grid)} cells, 0 to {len(grid) - 1}; got {chosen.cell}")

@@ -25,6 +25,7 @@ from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room
 from p2psim.runs.pool import available_cores, refuse_unguarded, run_local, warm_up
 from p2psim.runs.progress import shown
 from p2psim.runs.result import Result
+from p2psim.runs.tuning import tuned
 from p2psim.runs.work import Work
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.simulation.workspace import Workspace
@@ -129,6 +130,8 @@ def run(
     folder = path_of("out", out) if out is not None else default_folder(scenario)
     if options.jobs != 1 or options.executor == "dask":
         refuse_unguarded()
+    if scenario.tune is not None and scenario.tune.chosen is None:
+        scenario = _tuned(scenario, folder, options, tell)
     grid = cells(scenario, confirm_cells=options.confirm_cells)
     refuse_excess(scenario, grid, options.confirm_cells)
     if options.executor == "local":
@@ -140,6 +143,18 @@ def run(
     if failed:
         raise SimulationError(describing.describe_failures(failed, grid, folder))
     return Result.load(folder)
+
+
+def _tuned(
+    scenario: Scenario, folder: Path, options: RunOptions, tell: Callable[[str], None] | None
+) -> Scenario:
+    """Run the validation study as the study itself shall be run, and choose."""
+    from p2psim.scenario.cells import cells
+
+    # A folder of another study is refused before anything is written into it.
+    Study(folder, scenario, cells(scenario, confirm_cells=True), options, print).inspect()
+    ways = {name: value for name, value in options if name not in ("only", "arguments")}
+    return tuned(scenario, folder, lambda study, place: run(study, place, tell=tell, **ways))
 
 
 @dataclass(frozen=True)
@@ -168,12 +183,12 @@ class Study:
         folder, scenario, grid, options = self.folder, self.scenario, self.grid, self.options
         record = InvocationRecorder(options.arguments, options.executor, options.jobs)
         with contextlib.ExitStack() as stack:
-            before = self._inspect()
+            before = self.inspect()
             # A folder may appear at any moment: nothing but a lock that is held says that it is ours.
             locked = folder.exists()
             if locked:
                 stack.enter_context(store.lock(folder))
-                before = self._inspect()
+                before = self.inspect()
             content = store.read_content(folder) if before is not None and not options.overwrite else None
             work = Work(scenario, grid, content, options.only)
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
@@ -191,7 +206,7 @@ class Study:
             if not locked:
                 self._create()
                 stack.enter_context(store.lock(folder))
-                if self._inspect() is not None:
+                if self.inspect() is not None:
                     raise FolderError(
                         f"{folder}: another run has just begun in it; wait for it, or choose another --out"
                     )
@@ -220,7 +235,7 @@ class Study:
             compaction.finish(folder, content, described, text, record)
             return failed
 
-    def _inspect(self) -> manifest.Manifest | None:
+    def inspect(self) -> manifest.Manifest | None:
         """See whether the folder may be used; see `p2psim.runs.store.inspect`."""
         stored = store.inspect(self.folder, self.options.overwrite)
         if stored is not None and stored.identity != self.scenario.identity() and not self.options.overwrite:

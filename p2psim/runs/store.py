@@ -39,11 +39,13 @@ RESULTS = (*(f"{name}.parquet" for name in TABLES), "noise.npz", "data.npz", "mo
 PARTS = "parts"
 FINAL = "final"
 DATA = "data"
+#: Folder of the validation study that chose the values of a tuned key.
+TUNING = "tuning"
 _DONE = ".parts.done"
 #: Beginning of a cell's hash, replica, and a number where there are several.
 _PART_NAME = re.compile(r"[0-9a-f]{16}-\d+(-\d+)?")
 #: What a run may have left before its manifest was written.
-_BEFORE_MANIFEST = {LOCK, f".{manifest.NAME}.aside"}
+_BEFORE_MANIFEST = {LOCK, f".{manifest.NAME}.aside", TUNING}
 
 
 def inspect(folder: Path, overwrite: bool = False) -> Manifest | None:

@@ -27,6 +27,8 @@ from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
 from p2psim.runs.manifest import CellEntry, check_format
 from p2psim.runs.result import Result
+from p2psim.runs.store import TUNING
+from p2psim.runs.tuning import fault_of_choice
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.check import NUDGE, SLACK, TOLERANCE, verify_replica
@@ -73,7 +75,9 @@ class ReplicaCheck:
 
 
 def verify_result(result: Result, scenario: Scenario | None = None) -> list[ReplicaCheck]:
-    """Recompute every simulation of a run folder; see `damaged_files` for whether its files are as they were written.
+    """Recompute every simulation of a run folder, and of the validation study that tuned it, and the values it chose.
+
+    See `damaged_files` for whether its files are as they were written.
 
     Parameters
     ----------
@@ -88,6 +92,8 @@ def verify_result(result: Result, scenario: Scenario | None = None) -> list[Repl
     FolderError
         If the events are of another format, the tables lack a simulation that the manifest names, or files are so
         damaged that they cannot be read.
+    SimulationError
+        If tuned values are not those that the validation study gives.
     """
     check_format(result.path, result.described)
     if scenario is not None and scenario.identity() != result.described.identity:
@@ -100,13 +106,24 @@ def verify_result(result: Result, scenario: Scenario | None = None) -> list[Repl
         raise FolderError(*damaged)  # nobody opens what is no file: a pipe would wait for ever
     try:
         readable = Result(result.path, result.described, trusting=True) if damaged else result
-        return list(_check_all(readable, scenario))
+        checks = list(_check_all(readable, scenario))
+        if readable.scenario_tree.get("tune"):
+            _check_tuning(readable)
+        return checks
     except Exception as error:
         if damaged:
             raise FolderError(*damaged) from error
         if isinstance(error, MissingPartError):
             raise checked_partly(result, error) from None
         raise
+
+
+def _check_tuning(result: Result) -> None:
+    tuning = Result.load(result.path / TUNING)
+    wrong = [check for check in verify_result(tuning) if check.verdict == "wrong"]
+    faults = [f"cell {check.cell}, replica {check.replica} is not what its events give" for check in wrong]
+    if fault := "; ".join(faults) or fault_of_choice(result, tuning):
+        raise SimulationError(f"{tuning.path}: {fault}")
 
 
 def checked_partly(result: Result, error: MissingPartError) -> FolderError | SimulationError:

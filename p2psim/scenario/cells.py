@@ -7,6 +7,7 @@ parts of one kind differ.
 
 import hashlib
 import json
+import math
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from p2psim.core.nodes import Node, at, place_of, plain
 from p2psim.core.options import INT64
 from p2psim.scenario.fields import AnyScenario, ScenarioFields, validated
 from p2psim.scenario.sweep import combinations, read_sweep, steps_of, swept_keys, too_many, with_value
+from p2psim.scenario.tuning import with_choice
 
 #: Written in front of what is hashed; changes only when the meaning of a scenario does.
 HASH_VERSION = "p2psim-scenario-1"
@@ -78,6 +80,12 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     excess = too_many(axes, place_of(node, ("sweep",), key=True))
     if excess is not None and not confirm_cells:
         faults.append(excess)
+    size = math.prod(len(axis[0].values) for axis in axes)
+    tune = scenario.tune
+    chosen = None if tune is None else tune.chosen
+    if chosen is not None and len(chosen) != size:
+        message = f"has {len(chosen)} values for {size} cells; leave it out, so that p2psim run chooses"
+        faults.append(at(place_of(node, ("tune", "chosen")), "tune.chosen", message))
     if faults:
         raise InputError(*ordered(faults))
     if id(scenario) in _latest:
@@ -89,6 +97,8 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         node = base
         for key, value in combination.items():
             node = with_value(node, key, value)
+        if tune is not None:
+            node = with_choice(node, tune, index)
         try:
             cell = validated(type(scenario), node)
         except InputError as error:
@@ -126,14 +136,17 @@ def content(scenario: ScenarioFields) -> str:
 def identity(scenario: ScenarioFields) -> str:
     """Hash what a run folder is bound to.
 
-    Not part of it: replicas, engine, figures, the values of the sweep (its keys are), what the file says outside
-    the sweep for keys that are swept, and numbers that the preparation finds.
+    Not part of it: replicas, engine, figures, the values of the sweep (its keys are), what the file says outside the
+    sweep for keys that are swept or tuned, the values that were tuned, and numbers that the preparation finds.
     """
     tree = _tree_without(scenario, "replicas", "figure")
     axes, _ = read_sweep(scenario.nodes().child("sweep"))
     tree["sweep"] = [swept_keys([axis]) for axis in axes]
     for key in swept_keys(axes):
         _remove(tree, steps_of(key))
+    if scenario.tune is not None:
+        tree["tune"].pop("chosen", None)
+        _remove(tree, steps_of(scenario.tune.key))
     return _hash(tree)
 
 

@@ -28,7 +28,7 @@ from p2psim.privacy.section import PrivacySection
 from p2psim.scenario import yaml
 from p2psim.scenario.figure import Figures
 from p2psim.scenario.notices import PATTERN, checked_name
-from p2psim.scenario.record import RecordSection, Replicas
+from p2psim.scenario.record import RecordSection, Replicas, Tune
 from p2psim.scenario.sweep import split_key
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
@@ -96,6 +96,8 @@ class ScenarioFields(Options, defer_build=True):
         random numbers of the models that results are compared with
     """
 
+    unsaid = ("tune",)
+
     name: Name = Field(description="name of the study, and of its run folder")
     seed: Whole = Field(0, description="every random number follows from it")
     replicas: Replicas = Field(
@@ -117,6 +119,9 @@ class ScenarioFields(Options, defer_build=True):
         {},
         description="values of dotted keys, of which each combination is a cell; the last key is fastest; "
         "keys under zip advance together; random, sobol and halton draw points in ranges",
+    )
+    tune: Tune | None = Field(
+        None, description="a key whose value each cell chooses by a metric on validation problems"
     )
     figure: Figures = Field([], description="figures that p2psim plot draws by default, one or a list")
     fitted: dict[str, Any] | None = Field(
@@ -252,7 +257,7 @@ def with_metrics(scenario: ScenarioFields) -> RecordSection:
     record, algorithm = scenario.record, scenario.learning.algorithm
     if "metrics" in record.model_fields_set or algorithm.objective == "fitness":
         return record
-    tested = scenario.data.test_fraction is not None or getattr(scenario.data.source, "test_points", 0) > 0
+    tested = scenario.data.holds_out or getattr(scenario.data.source, "test_points", 0) > 0
     test = (
         ["test_accuracy" if scenario.learning.trained_model.labels != "numbers" else "test_rmse"]
         if tested

@@ -32,6 +32,7 @@ from p2psim.scenario.sweep import (
     too_many,
     with_value,
 )
+from p2psim.scenario.tuning import faults_of_key, tuned_axis, validation_node
 
 
 class _Composed(Checked):
@@ -121,6 +122,14 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
 
         return f"<pre>{escape(self.to_yaml())}</pre>"
 
+    def validation_study(self) -> Scenario:
+        """The study whose results choose the value of the tuned key, which it sweeps last."""
+        return _build(validation_node(self), True, [])
+
+    def with_chosen(self, values: Sequence[Any] | None) -> Scenario:
+        """The same scenario with the values of the tuned key, one for each cell, or with none chosen yet."""
+        return _build(put(self.nodes(), ("tune", "chosen"), placed(values)), True, [])
+
     def identity(self) -> str:
         """Hash what a run folder is bound to: all but replicas, engine and the values of the sweep."""
         return identity(self)
@@ -165,7 +174,7 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault]) -> Scenario:
     if excess is not None and not confirm_cells:
         faults.append(excess)
     try:
-        node = _completed(node, axes)
+        node = _completed(node, [*axes, *tuned_axis(node)])
         base = validated(Scenario, node)
     except InputError as error:
         faults += (fault for fault in error.faults if (fault.line, fault.column) not in unread)
@@ -175,10 +184,14 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault]) -> Scenario:
         raise InputError(*ordered(faults + further_faults(Scenario, node, axes)))
     sweep = {key: _explicit_axis(key, entry, explicit_values) for key, entry in base.sweep.items()}
     scenario = base.model_copy(update={"sweep": sweep})
+    if base.tune is not None:
+        faults += map(base.locate, faults_of_key(base.tune, swept_keys(axes)))
     faults += map(base.locate, figure_faults(scenario.figure, scenario.record, swept_keys(axes)))
     try:
         if excess is None:
             cells(scenario)
+        if scenario.tune is not None and not faults:
+            scenario.validation_study()
     except InputError as error:
         faults += error.faults
     if faults:
@@ -258,6 +271,11 @@ def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
 def _with_override(node: Node, key: str, entry: Node) -> Node:
     """Put one override into a scenario as it was written."""
     axes, _ = read_sweep(node.child("sweep"))
+    tuned = next((t for t in swept_keys(tuned_axis(node)) if f"{key}.".startswith(f"{t}.")), None)
+    if tuned is not None:
+        raise InputError(
+            "is tuned, so this value would be used in no cell; give --set tune=null as well, before it"
+        )
     swept = next((s for s in swept_keys(axes) if f"{key}.".startswith(f"{s}.")), None)
     if swept is not None:
         cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"

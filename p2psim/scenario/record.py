@@ -1,9 +1,9 @@
-"""The ``record`` and ``replicas`` sections: metrics that are recorded, how often, and repetitions of each cell.
+"""The ``record``, ``replicas`` and ``tune`` sections: what is recorded, repetitions of each cell, and a tuned key.
 
 Importing this registers the metric of the privacy spent.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -119,6 +119,34 @@ class Sequential(Options):
 
 
 Replicas = NumberOr[Few, Sequential]
+
+
+class Tune(Options):
+    """A key whose value each cell chooses by a metric on validation problems, without looking at test records.
+
+    Choices
+    -------
+    validation: problems
+        generated problems of another seed: no record of the study takes part, so that the choice costs no privacy
+    validation: split
+        a part of each owner's training records: the choice looks at them without noise, so that the ledger has ε = ∞
+    """
+
+    unsaid: ClassVar[tuple[str, ...]] = ("chosen",)
+
+    key: str = Field(description="the dotted key")
+    values: Annotated[list[Any], Field(min_length=2)] = Field(description="values to choose from")
+    metric: str = Field(
+        description="decides by its mean over replicas of the last value of the main model; the first of equal values"
+    )
+    validation: Literal["problems", "split"] = Field(description="what the metric is measured on")
+    fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.2, description="of a split: the part of its training records that each owner keeps for validation"
+    )
+    replicas: Few = Field(5, description="replicas of each value")
+    chosen: Annotated[list[Any], Field(min_length=1)] | None = Field(
+        None, description="in a resolved scenario: the value of each cell, which nothing chooses again"
+    )
 
 
 def fewest(replicas: int | Sequential) -> int:

@@ -25,10 +25,10 @@ from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
 from p2psim.scenario import learning_rules
-from p2psim.scenario.changing_rules import changing
 from p2psim.scenario.fields import ScenarioFields, is_whole
 from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING
+from p2psim.scenario.tuning import tuning
 
 Rule = Callable[[ScenarioFields], Iterator[Fault]]
 
@@ -314,6 +314,11 @@ def _sequential(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(unknown("model", rule.until.model, models), "replicas.until.model")
 
 
+def _tuned_metric(scenario: ScenarioFields) -> Iterator[Fault]:
+    if scenario.tune is not None and scenario.tune.metric not in (known := meanings_of(scenario)):
+        yield Fault(unknown("metric", scenario.tune.metric, list(known)), "tune.metric")
+
+
 def _network_metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     """Some metrics say something of some networks only."""
     exchange = scenario.network.exchange
@@ -342,7 +347,7 @@ def _named_once(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def rules_of(algorithm: Any) -> tuple[Rule, ...]:
     """Rules for an algorithm: by whether there is a learner, and by what is minimised."""
-    of_network = (_star, _silent_owners) if algorithm.star_exchanges else (_graph, changing)
+    of_network = (_star, _silent_owners) if algorithm.star_exchanges else (_graph, learning_rules.changing)
     of_objective: dict[str, tuple[Rule, ...]] = {
         "fitness": (learning_rules.fitness, _star_owners, learning_rules.reweighting),
         "personalised": (learning_rules.personalised, _kinds, learning_rules.alone),
@@ -354,5 +359,5 @@ def rules_of(algorithm: Any) -> tuple[Rule, ...]:
 #: Rules for all algorithms.
 RULES: tuple[Rule, ...] = (
     *(_rejoin, _clock, _silence, _compute, _array_engine, *PRIVACY_RULES, _agents, _metrics, _sequential),
-    *(_network_metrics, _named_once, learning_rules.labels),
+    *(_network_metrics, _named_once, learning_rules.labels, _tuned_metric, tuning),
 )

@@ -27,7 +27,9 @@ from p2psim.scenario.sweep import METHODS, MOST_POINTS, RANGES
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a scenario."""
     schema = Scenario.model_json_schema(schema_generator=_Generator)
-    sections = [name for name in Scenario.model_fields if name not in ("name", "replicas", "sweep", "fitted")]
+    sections = [
+        name for name in Scenario.model_fields if name not in ("name", "replicas", "sweep", "tune", "fitted")
+    ]
     swept = rf"^({'|'.join(sections)})(\.[^.]+)*$"
     values = {"type": "array", "minItems": 1}
     schema["properties"]["sweep"] = _closed(

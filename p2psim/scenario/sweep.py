@@ -24,7 +24,7 @@ from p2psim.core.nodes import Node, Place, Steps, at, find, placed, plain, put
 #: Cells that a sweep may have without being asked for again.
 MOST_CELLS = 100_000
 #: What differs between cells cannot be one of these: they belong to the whole study.
-_WHOLE = ("name", "replicas", "sweep", "figure", "fitted")
+WHOLE = ("name", "replicas", "sweep", "figure", "tune", "fitted")
 
 
 class SweptKey(NamedTuple):
@@ -125,7 +125,7 @@ def _refuse_strange(axes: list[Axis], faults: list[Fault]) -> None:
         wrong: list[str] = []
         if not all(steps_of(key)):
             wrong.append(f"must be a dotted key, got {key!r}")
-        elif steps_of(key)[0] in _WHOLE:
+        elif steps_of(key)[0] in WHOLE:
             wrong.append("belongs to the whole study and cannot differ between cells")
         for other in known:
             if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 import p2psim
 from p2psim.runs.progress import ProgressCount
 from p2psim.scenario.cells import cells
+from p2psim.scenario.record import Tune
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
 
@@ -22,7 +23,9 @@ def blocks(language: str) -> list[str]:
 
 
 def test_scenarios() -> None:
-    search, rule = (YAML(typ="safe").load(block) for block in blocks("yaml"))
+    search, tune, rule = (YAML(typ="safe").load(block) for block in blocks("yaml"))
+    assert tune.keys() == {"tune"}
+    assert Tune(**tune["tune"]).validation == "problems"
     assert len(cells(small.scenario(**search))) == 64
     assert small.scenario(**rule).replicas.most == 1000
 

@@ -16,6 +16,7 @@ from p2psim.core.errors import InputError, P2PSimError
 from p2psim.runs.pilot import refuse_excess
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Cell, Scenario
+from p2psim.scenario.tuning import refuse_untuned
 from p2psim.simulation.workspace import Workspace
 
 
@@ -129,6 +130,7 @@ def forecast_scenario(
         raise InputError(f"pilot replicas must be 0 or at least 2, got {replicas}")
     if replicas and statistics:
         raise InputError("pilot replicas need the records; calibrate where the data is")
+    refuse_untuned(scenario)
     forecasts: list[CellForecast] = []
     grid = cells(scenario, confirm_cells=confirm_cells)
     refuse_excess(scenario, grid, confirm_cells)
