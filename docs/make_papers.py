@@ -139,6 +139,11 @@ ROWS = (
     Row("b_fig4", 5, {"finals-test_accuracy": "b_fig4"}),
     Row("b_table1_paper", 5, {"finals-test_rmse": "b_table1_paper"}),
     Row("b_table1_strict", 5, {"finals-test_rmse": "b_table1_strict"}),
+    Row(
+        "b_table1_tuned",
+        1,
+        changes=("sweep={data.seed: [0, 1, 2, 3, 4], privacy.epsilon: [1.0, 0.5, 0.1]}",),
+    ),
     Row("b_warm_start", 1),
 )
 
