@@ -10,7 +10,9 @@ from typing import Any
 from p2psim.runs.seals import sealed
 from p2psim.scenario.model import Scenario
 
-RESULTS = ("metrics.parquet", "ledger.parquet", "agents.parquet", "events.parquet", "noise.npz", "data.npz")
+RESULTS = (
+    "metrics.parquet", "ledger.parquet", "agents.parquet", "events.parquet", "links.parquet", "noise.npz", "data.npz",
+)  # fmt: skip
 
 
 def tree(**changes: Any) -> dict[str, Any]:

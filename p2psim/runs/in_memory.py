@@ -38,6 +38,8 @@ class Simulation:
         One row per agent, with what it is.
     events : DataFrame
         One row per event.
+    links : DataFrame
+        One row per link; of a graph that changes, per time that it was there.
     noise : ndarray, shape (releases, p)
         As added to gradients, by agent, then release.
     models : ndarray, shape (records, p), or None
@@ -54,6 +56,7 @@ class Simulation:
     ledger: pd.DataFrame
     agents: pd.DataFrame
     events: pd.DataFrame
+    links: pd.DataFrame
     noise: np.ndarray
     models: np.ndarray | None
     warnings: tuple[str, ...]

@@ -24,6 +24,7 @@ from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.cell import PreparedCell
+from p2psim.simulation.links import link_table
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.recorder import NOWHERE
 from p2psim.simulation.session import EventCache
@@ -56,7 +57,7 @@ def faults(
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
     tables : mapping
-        Rows of this replica in ``ledger`` and ``agents``, by agent.
+        Rows of this replica in ``ledger`` and ``agents``, by agent, and in ``links``.
     """
     plan, streams = cell.setup.plan, streams_of(scenario, replica)
     releases, _ = ReleaseCounter.empty(plan.budget.size, cell.setup.queries).read(events)
@@ -89,6 +90,11 @@ def faults(
     drawn_up |= zip(_VIOLATIONS, (caveats.found, caveats.steps, caveats.sizes), strict=True)
     yield from _different("ledger", rows, drawn_up)
     yield from _different("agents", tables["agents"], cell.agents())
+    links = link_table(cell.setup.network.links, float(events["time"][-1]), cell.setup.time)
+    if len(tables["links"]) != links["a"].size:
+        yield f"links: it has {len(tables['links'])} rows, and the scenario gives {links['a'].size}"
+    else:
+        yield from _different("links", tables["links"], links, "row")
 
 
 def _recorded_violations(rows: pd.DataFrame) -> Violations:
@@ -96,8 +102,10 @@ def _recorded_violations(rows: pd.DataFrame) -> Violations:
     return Violations(broken.astype(np.int64), steps, sizes)
 
 
-def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Columns that differ, each with the first agent where it does."""
+def _different(
+    name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray], row: str = "agent"
+) -> Iterator[str]:
+    """Columns that differ, each with the first agent, or other row, where it does."""
     missing = [column for column in again if column not in rows]
     # Columns of cells that have other accountants are empty here.
     beside = [column for column in rows if column not in again and rows[column].notna().any()]
@@ -113,7 +121,7 @@ def _different(name: str, rows: pd.DataFrame, again: Mapping[str, np.ndarray]) -
             differ = ~(near | ((right == 0) & (np.abs(held) <= _TOLERANCE)))
         if differ.any():
             agent = int(np.flatnonzero(differ)[0])
-            yield f"{name}: {column} of agent {agent} is {held[agent]}, and its events and data give {right[agent]}"
+            yield f"{name}: {column} of {row} {agent} is {held[agent]}, and its events and data give {right[agent]}"
 
 
 @dataclass(frozen=True)

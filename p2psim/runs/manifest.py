@@ -23,9 +23,10 @@ from p2psim.scenario.yaml import from_ranges, to_ranges
 from p2psim.simulation.outcome import arithmetic
 
 #: Raised whenever the layout of a run folder changes.
-FOLDER_FORMAT = 2
-#: Formats whose results can be read. The first had no seal, no hash of the scenario, and other counts of lost messages.
-_READ = (1, FOLDER_FORMAT)
+FOLDER_FORMAT = 3
+#: Formats whose results can be read. The first had no seal, no hash of the scenario, and other counts of lost messages;
+#: the second no table of links.
+_READ = (1, 2, FOLDER_FORMAT)
 NAME = "manifest.json"
 
 #: Packages whose version may change a result.
@@ -248,9 +249,9 @@ def check_format(folder: Path, stored: Manifest) -> None:
     if stored.format != FOLDER_FORMAT:
         raise FolderError(
             f"{folder}: folder format {stored.format}, written by p2psim {stored.made_by.get('p2psim', 'unknown')}; "
-            f"this p2psim reads its results, but only format {FOLDER_FORMAT} has the hashes by which it can verify "
-            "them or add to them. Use the p2psim that wrote it, or run it again: into another folder with --out, or in "
-            "its place with --overwrite"
+            f"this p2psim reads its results, but only format {FOLDER_FORMAT} has the hashes and links by which it can "
+            "verify them or add to them. Use the p2psim that wrote it, or run it again: into another folder with "
+            "--out, or in its place with --overwrite"
         )
 
 

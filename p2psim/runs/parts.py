@@ -28,10 +28,10 @@ from p2psim.simulation.outcome import Outcome
 from p2psim.simulation.workspace import member_names, read_member, write_archive
 
 #: Version of the layout of parts; parts of another version are refused.
-PART_FORMAT = 3
+PART_FORMAT = 4
 #: What tells a part, and says what is in it.
 LISTING = "part.json"
-TABLES = ("metrics", "ledger", "agents", "events")
+TABLES = ("metrics", "ledger", "agents", "events", "links")
 ARCHIVES = ("noise", "models")
 
 #: Content hash of a cell, and replica: what names one simulation whatever the grid it stands in.
@@ -119,6 +119,7 @@ def tables_of(outcomes: Sequence[Outcome]) -> dict[str, list[pa.Table]]:
         "ledger": _tables([outcome.ledger for outcome in outcomes]),
         "agents": _tables([outcome.agents for outcome in outcomes]),
         "events": [event_table(outcome.events) for outcome in outcomes if outcome.events is not None],
+        "links": _tables([outcome.links for outcome in outcomes if outcome.links is not None]),
     }
 
 
@@ -129,6 +130,7 @@ def _rows(outcome: Outcome) -> dict[str, int]:
         "ledger": next(iter(outcome.ledger.values())).size,
         "agents": next(iter(outcome.agents.values())).size,
         "events": -1 if outcome.events is None else outcome.events.size,
+        "links": -1 if outcome.links is None else outcome.links["a"].size,
     }
 
 

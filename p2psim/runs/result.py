@@ -167,6 +167,11 @@ class Result:
         return self._table("events") if "events.parquet" in self.described.files else None
 
     @cached_property
+    def links(self) -> "pd.DataFrame | None":
+        """``links.parquet``: one row per link, or per time that it was there; None unless ``record.events`` was set."""
+        return self._table("links") if "links.parquet" in self.described.files else None
+
+    @cached_property
     def noise(self) -> RunArrays:
         """Noise of each (cell, replica): (releases, p), as added to gradients, by agent, then release."""
         return self._arrays("noise.npz")

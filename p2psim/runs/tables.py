@@ -221,7 +221,7 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     Parameters
     ----------
     name : str
-        ``metrics``, ``ledger``, ``agents`` or ``events``.
+        ``metrics``, ``ledger``, ``agents``, ``events`` or ``links``.
     runs : sequence of Placed
         In the order of the table: by cell, then replica.
     swept : dict

@@ -134,7 +134,7 @@ def checked_partly(result: Result, error: MissingPartError) -> FolderError | Sim
     if result.events is not None:
         tree, events, ledgers = result.scenario_tree, _by_run(result.events), _by_run(result.ledger)
         for (number, replica), rows in sorted(events.items()):
-            stream, cell, ledger = _stream(rows), result.described.cells[number], ledgers[number, replica]
+            stream, cell, ledger = stream_of(rows), result.described.cells[number], ledgers[number, replica]
             fault = broken_invariant(stream, len(ledger), tree, cell)
             if fault := fault or miscounted(stream, ledger, tree, cell):
                 return SimulationError(f"{error}\ncell {number}, replica {replica}: {fault}")
@@ -150,12 +150,14 @@ def damaged_files(result: Result) -> list[str]:
 
 def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]:
     check_event_format(result.path, result.described.made_by)
-    if result.events is None:
+    if result.events is None or result.links is None:
         raise InputError(
             f"{result.path}: its files are as they were written, but no events were recorded by which they can be "
             "recomputed; set record.events: true and run again"
         )
-    tables = {name: _by_run(getattr(result, name)) for name in ("events", "metrics", "ledger", "agents")}
+    tables = {
+        name: _by_run(getattr(result, name)) for name in ("events", "links", "metrics", "ledger", "agents")
+    }
     metrics = tables["metrics"]
     for cell, replica, scenario in simulations_of(result, given):
         run = (cell, replica)
@@ -163,14 +165,16 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
         whole = all(run in tables[name] for name in ("events", "ledger", "agents"))
         if not (whole and run in result.noise and (run in metrics or not measured)):
             raise FolderError(f"{result.path}: cell {cell}, replica {replica} is not in its tables")
-        stream, noise = _stream(tables["events"][run]), result.noise[run]
-        data = _prepared_data(result, scenario, run)
+        stream, noise = stream_of(tables["events"][run]), result.noise[run]
+        data = prepared_data(result, scenario, run)
         series = tuple(_series(metrics[run])) if run in metrics else ()
         prepared = adapter_of(scenario).cell(scenario, data, replica)
         rows = {
             name: tables[name][run].loc[:, first:].sort_values(first)
             for name, first in (("ledger", "agent"), ("agents", "index"))
         }
+        # A graph that changes may have had no link.
+        rows["links"] = tables["links"].get(run, result.links.iloc[:0]).drop(columns=["cell", "replica"])
         try:
             # What cannot have happened cannot be replayed.
             prepared.setup.checker().check(stream)
@@ -189,7 +193,7 @@ def _by_run(table: pd.DataFrame) -> dict[tuple[int, int], pd.DataFrame]:
     return {(int(cell), int(replica)): rows for (cell, replica), rows in groups}
 
 
-def _stream(rows: pd.DataFrame) -> np.ndarray:
+def stream_of(rows: pd.DataFrame) -> np.ndarray:
     """Events as the engine made them."""
     words = {"kind": KINDS, "outcome": OUTCOMES}
     stream = np.zeros(len(rows), EVENT)
@@ -211,7 +215,7 @@ def _series(rows: pd.DataFrame) -> Iterator[Series]:
         )
 
 
-def _prepared_data(result: Result, scenario: Scenario, run: tuple[int, int]) -> PreparedData:
+def prepared_data(result: Result, scenario: Scenario, run: tuple[int, int]) -> PreparedData:
     """Prepared data of a simulation, and who held them, as the folder tells."""
     arrays = result.data(*run)
     groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None

@@ -42,6 +42,8 @@ class Outcome:
         Columns of the run folder's tables, one row an agent.
     events : ndarray of EVENT or None
         When recorded.
+    links : dict of ndarray, or None
+        Columns of the run folder's table of links; when events are recorded.
     noise : ndarray, shape (releases, p), or None
         As added to the gradients, ordered by (agent, release); when recorded.
     models : ndarray, shape (records, p), or None
@@ -56,6 +58,7 @@ class Outcome:
     ledger: dict[str, np.ndarray]
     agents: dict[str, np.ndarray]
     events: np.ndarray | None
+    links: dict[str, np.ndarray] | None
     noise: np.ndarray | None
     models: np.ndarray | None
     problem_id: str

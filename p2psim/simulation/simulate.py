@@ -21,6 +21,7 @@ from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.cell import Assessment, with_spent
 from p2psim.simulation.algorithms.replay import ReplaySetup
+from p2psim.simulation.links import link_table
 from p2psim.simulation.outcome import Outcome, streams_of
 from p2psim.simulation.recorder import NetworkWatch, Recorder, Spending
 from p2psim.simulation.session import EventChunk, Session
@@ -98,6 +99,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         ledger=ledger(setup.plan, *lost, releases, totals, accountants, caveats),
         agents=cell.agents(),
         events=join(events) if record.events else None,
+        links=link_table(setup.network.links, last, setup.time) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
         models=result.models if record.models else None,
         problem_id=case.problem_id,

@@ -181,7 +181,7 @@ def test_a_folder_of_before_is_read_but_neither_verified_nor_added_to(
     p2psim.Result.load(folder).summary()
     assert main(["verify", str(folder)]) == 2
     assert "folder format 1, written by p2psim 0.0.9" in capsys.readouterr().err
-    with pytest.raises(InputError, match="only format 2 has the hashes"):
+    with pytest.raises(InputError, match="only format 3 has the hashes"):
         p2psim.run(small.scenario(replicas=3), folder, progress=False)
     assert small.snapshot(folder) == before
     p2psim.run(small.scenario(replicas=2), folder, overwrite=True, progress=False)

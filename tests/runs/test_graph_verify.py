@@ -10,7 +10,7 @@ from graph_cases import graph_scenario
 
 import p2psim
 from p2psim.core.errors import SimulationError
-from p2psim.runs.verification import _prepared_data, _stream, verify_result
+from p2psim.runs.verification import prepared_data, stream_of, verify_result
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.workspace import write_archive
 
@@ -122,7 +122,7 @@ def test_vectors_sent_are_recounted(case, every, tmp_path):
 def test_more_releases_than_allowed_are_found(tmp_path):
     """A run whose scenario allows fewer than were made."""
     result = run(tmp_path / "run", {"privacy.allocation": {"kind": "cap", "releases": 4}})
-    stream, case = _stream(result.events), _prepared_data(result, result.scenario, (0, 0))
+    stream, case = stream_of(result.events), prepared_data(result, result.scenario, (0, 0))
     staged = adapter_of(result.scenario).cell(result.scenario, case, 0)
     staged.setup.checker().check(stream)
     fewer = graph_scenario({"privacy.allocation": {"kind": "cap", "releases": 3}})

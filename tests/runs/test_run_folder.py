@@ -76,13 +76,13 @@ def test_archives_agree_with_the_tables(reference: p2psim.Result) -> None:
 
 
 def test_events_are_stored_as_the_engine_made_them(reference: p2psim.Result, tmp_path: Path) -> None:
-    from p2psim.runs.verification import _by_run, _stream
+    from p2psim.runs.verification import _by_run, stream_of
     from p2psim.scenario.cells import cells
     from p2psim.simulation.simulate import simulate
     from p2psim.simulation.workspace import Workspace
 
     outcome = simulate(cells(small.scenario())[1].scenario, 2, Workspace(tmp_path))
-    stored = _stream(_by_run(reference.events)[1, 2])
+    stored = stream_of(_by_run(reference.events)[1, 2])
     assert stored.dtype == EVENT
     assert outcome.events is not None
     for name in EVENT.names or ():

@@ -11,7 +11,7 @@ import pytest
 import p2psim
 from p2psim.core.errors import InputError
 from p2psim.runs.checking import assess_cells
-from p2psim.runs.verification import _by_run, _stream, broken_invariant, verify_result
+from p2psim.runs.verification import _by_run, broken_invariant, stream_of, verify_result
 from p2psim.scenario.cells import cells
 from p2psim.simulation.workspace import Workspace
 
@@ -83,7 +83,7 @@ def test_runs_are_recomputed(exchange: Any, order: str, network: dict[str, Any],
     if exchange is PAIRS:
         assert (commits["release"] < 0).sum() in range(25, 36)
     # Its events are right also for who does not know the algorithm.
-    stream, tree = _stream(_by_run(result.events)[0, 0]), json.loads(json.dumps(result.scenario.resolved()))
+    stream, tree = stream_of(_by_run(result.events)[0, 0]), json.loads(json.dumps(result.scenario.resolved()))
     assert broken_invariant(stream, 5, tree, result.described.cells[0]) == ""
     stream["release"][np.flatnonzero(stream["release"] >= 0)[20]] += 1
     assert broken_invariant(stream, 5, tree, result.described.cells[0])

@@ -8,7 +8,7 @@ import pytest
 
 import p2psim
 from p2psim.core.events import COMMIT, SEND
-from p2psim.runs.verification import _by_run, _stream, broken_invariant, miscounted
+from p2psim.runs.verification import _by_run, broken_invariant, miscounted, stream_of
 
 PRIVATE = {"mechanism": "laplace", "epsilon": 50, "sensitivity": {"kind": "clip", "bound": 1.0}}
 STAR = {"kind": "star", "agents": 4}
@@ -59,7 +59,7 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def arguments(result: p2psim.Result) -> tuple[np.ndarray, Any, dict[str, Any], Any]:
     """The stream, the ledger, the scenario's tree and the cell."""
-    stream = _stream(_by_run(result.events)[0, 0])
+    stream = stream_of(_by_run(result.events)[0, 0])
     tree = json.loads(json.dumps(result.scenario.resolved()))
     return stream, _by_run(result.ledger)[0, 0], tree, result.described.cells[0]
 
