@@ -57,6 +57,7 @@ _PUBLIC = {
     "privacy.section": "AsPrinted Bounds Clip Declared Empirical PrivacySection",
     "privacy.shares": "Overlap",
     "runs.in_memory": "Simulation simulate",
+    "runs.learnt": "LearntModel",
     "runs.result": "Result",
     "runs.runner": "run",
     "scenario.model": "Scenario",

@@ -150,6 +150,7 @@ from p2psim.privacy.section import PrivacySection as PrivacySection
 from p2psim.privacy.shares import Overlap as Overlap
 from p2psim.runs.in_memory import Simulation as Simulation
 from p2psim.runs.in_memory import simulate as simulate
+from p2psim.runs.learnt import LearntModel as LearntModel
 from p2psim.runs.result import Result as Result
 from p2psim.runs.runner import run as run
 from p2psim.scenario.model import Scenario as Scenario

@@ -108,8 +108,8 @@ def at_home(path: str) -> Path:
         raise ValueError(f"{path}: the home folder of this user is not known") from None
 
 
-#: A path. Whoever reads a scenario from a file validates it with ``context={"folder": its folder}``: a
-#: relative path is then one from there. Without it (Python), it is one from the working directory.
+#: A path. Whoever reads a scenario validates it with ``context={"folder": …}``, its file's folder or the working
+#: directory: a relative path is one from there.
 DataPath = Annotated[str, AfterValidator(absolute)]
 
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import AGAINST, MEASURED_AXES
-from p2psim.runs.result import Result, plain_scenario
+from p2psim.runs.result import Result
+from p2psim.runs.store import plain_scenario
 
 if TYPE_CHECKING:
     import pandas as pd

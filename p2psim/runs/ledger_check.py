@@ -7,13 +7,12 @@ violated a claimed bound, when, and by how much.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from p2psim.core.errors import FolderError, check_place
-from p2psim.core.printing import counted, key_values
+from p2psim.core.printing import counted
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.ledger import ledger, real_charges
@@ -214,19 +213,10 @@ def simulations_of(result: Result, given: Scenario | None = None) -> Iterator[tu
 
     The scenario is of `given`, where there is one, instead of the folder's.
     """
-    from p2psim.scenario.cells import cells
-
-    grid = {cell.content: cell.scenario for cell in cells(given or result.scenario, confirm_cells=True)}
     replicas = defaultdict[str, list[int]](list)
     for content, replica in sorted(result.described.runs):
         replicas[content].append(replica)
     for number, entry in enumerate(result.described.cells):
-        scenario = grid.get(entry.content)
-        if scenario is None and not entry.scenario:
-            raise FolderError(
-                f"{result.path}: it is not known any more what cell {number} was ({key_values(entry.swept)})"
-            )
-        if scenario is None:
-            scenario = result.read(partial(Scenario.parse, entry.scenario, f"{result.path}/manifest.json"))
+        scenario = result.cell_scenario(number, given)
         for replica in replicas[entry.content]:
             yield number, replica, scenario

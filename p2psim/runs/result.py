@@ -8,25 +8,26 @@ from functools import cached_property
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import AfterValidator, Field
-
-from p2psim.core.errors import FolderError, InputError, MissingPartError, first_line
-from p2psim.core.faults import nearest, path_of
-from p2psim.core.options import AS_LIST, AS_TUPLE, given
+from p2psim.core.errors import FolderError, InputError, MissingPartError
+from p2psim.core.faults import path_of
+from p2psim.core.options import given
+from p2psim.core.printing import key_values
 from p2psim.core.registry import missing_of
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store
 from p2psim.runs.manifest import Manifest
 from p2psim.runs.seals import damage
 from p2psim.scenario import notices
-from p2psim.scenario.figure import FigureOptions
+from p2psim.scenario.figure import PlotOptions
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.workspace import RunArrays
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from p2psim.runs.learnt import LearntModel
 
 
 class Result:
@@ -68,7 +69,7 @@ class Result:
         if folder.is_file():
             raise FolderError(f"{folder}: is a file; give a run folder, which p2psim run makes (runs/NAME)")
         if not folder.is_dir():
-            raise FolderError(f"{folder}: there is no such run folder{_meant(folder)}")
+            raise FolderError(f"{folder}: there is no such run folder{store.meant(folder)}")
         manifest = manifests.read(folder)
         if not manifest.files:
             again = "run it again to go on from where it stopped"
@@ -115,7 +116,7 @@ class Result:
         FolderError
             If it is damaged.
         """
-        return plain_scenario(self.whole("scenario.yaml"))
+        return store.plain_scenario(self.whole("scenario.yaml"))
 
     def read(self, load: Callable[[], "Scenario"]) -> "Scenario":
         """Load a scenario of this folder.
@@ -180,6 +181,52 @@ class Result:
     def models(self) -> RunArrays:
         """Recorded models of each (cell, replica): (records, p)."""
         return self._arrays("models.npz")
+
+    def model(
+        self, cell: int = 0, replica: int = 0, agent: int | None = None, step: int | None = None
+    ) -> "LearntModel":
+        """A model that was recorded (``record.models``), for predictions of new records in their original units.
+
+        Without `agent` it is the learner's, or the mean of the agents' models where all train one; without `step`, the
+        last one.
+
+        Raises
+        ------
+        InputError
+            If there is none of such a cell, replica, agent or step.
+        """
+        from p2psim.runs.learnt import recorded_model
+        from p2psim.simulation.workspace import Workspace
+
+        if (cell, replica) not in self.models:
+            none = "" if len(self.models) else ": the run recorded none (record.models: true)"
+            raise InputError(f"no model of cell {cell}, replica {replica}{none}")
+        scenario = self.cell_scenario(cell)
+        rows = self.metrics[(self.metrics["cell"] == cell) & (self.metrics["replica"] == replica)]
+        # What every replica prepares for itself is not kept, and found again here.
+        fitted = self.described.fitted[self.described.cells[cell].content]
+        fitted = fitted or Workspace(None).case(scenario, replica).fitted
+        models, steps = self.models[cell, replica], rows["step"].unique()
+        return recorded_model(models, steps, scenario, fitted, agent, step)
+
+    def cell_scenario(self, cell: int, given: "Scenario | None" = None) -> "Scenario":
+        """Scenario of a cell, also of one that the grid has no more; of `given` in place of the folder's.
+
+        Raises
+        ------
+        FolderError
+            If it is not known any more.
+        """
+        from p2psim.scenario.cells import cells
+
+        entry = self.described.cells[cell]
+        grid = {one.content: one.scenario for one in cells(given or self.scenario, confirm_cells=True)}
+        if entry.content in grid:
+            return grid[entry.content]
+        if not entry.scenario:
+            was = f"it is not known any more what cell {cell} was ({key_values(entry.swept)})"
+            raise FolderError(f"{self.path}: {was}")
+        return self.read(lambda: Scenario.parse(entry.scenario, f"{self.path}/manifest.json"))
 
     def data(self, cell: int, replica: int) -> "dict[str, Any]":
         """Prepared data that a simulation used, by name; empty when it was not recorded."""
@@ -252,11 +299,6 @@ class Result:
             One row per cell, replica, model, agent and moment: swept columns (numbers, or labels of parts), ``cell``,
             ``replica``, ``model``, ``agent`` (null for what is of all agents), ``step``, ``time``, and a column per
             metric, NaN where it was not recorded.
-
-        Examples
-        --------
-        >>> result = p2psim.Result.load("runs/three-banks")  # doctest: +SKIP
-        >>> result.wide().groupby(["privacy.epsilon", "step"])["relative_fitness"].median()  # doctest: +SKIP
         """
         from p2psim.runs.summary import wide
 
@@ -356,36 +398,3 @@ class Result:
         files = report.draw(self, *args, **kwargs)
         store.add_figures(self.path, files)
         return files
-
-
-class PlotOptions(FigureOptions):
-    """Arguments of ``p2psim.report.draw``, as far as their types go."""
-
-    kind: Annotated[tuple[str, ...], Field(min_length=1), AS_TUPLE, AS_LIST] | None = None  # type: ignore[assignment]
-    folder: Annotated[
-        Any, AfterValidator(lambda value: value if value is None else path_of("folder", value))
-    ] = None
-    reference: dict[str, Any] | None = None  # type: ignore[assignment]
-    agent: int | None = None
-
-
-def plain_scenario(file: Path) -> dict[str, Any]:
-    """Read a resolved scenario as plain values; a damaged one is a `FolderError`."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise FolderError(f"{file}: damaged ({first_line(error)})") from error
-    return tree if isinstance(tree, dict) else {}
-
-
-def _meant(folder: Path) -> str:
-    """The run folder beside it that was probably meant."""
-    try:
-        beside = [entry.name for entry in folder.parent.iterdir() if (entry / manifests.NAME).is_file()]
-    except OSError:
-        return ""
-    meant = nearest(folder.name, beside)
-    return f"; did you mean {folder.parent / meant}?" if meant else ""

@@ -18,11 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from p2psim.core import files
-from p2psim.core.errors import FolderError
+from p2psim.core.errors import FolderError, first_line
+from p2psim.core.faults import nearest
 from p2psim.runs import manifest
 from p2psim.runs.manifest import Manifest, RunEntry
 from p2psim.runs.parts import TABLES, EncodedPart, RunKey, StoredPart, read_part
@@ -336,3 +338,25 @@ def _listed(folder: Path) -> dict[str, Print]:
             return {name: (size, sha) for name, (size, sha) in listing["figures"].items()}
     except (OSError, DamagedError):
         return {}
+
+
+def plain_scenario(file: Path) -> dict[str, Any]:
+    """Read a resolved scenario as plain values; a damaged one is a `FolderError`."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        tree = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise FolderError(f"{file}: damaged ({first_line(error)})") from error
+    return tree if isinstance(tree, dict) else {}
+
+
+def meant(folder: Path) -> str:
+    """The run folder beside it that was probably meant."""
+    try:
+        beside = [entry.name for entry in folder.parent.iterdir() if (entry / manifest.NAME).is_file()]
+    except OSError:
+        return ""
+    meant = nearest(folder.name, beside)
+    return f"; did you mean {folder.parent / meant}?" if meant else ""

@@ -233,8 +233,8 @@ def attempted(
 
     Where a whole number is expected, ``1e2`` is one, as it is in the JSON Schema.
     """
-    # Relative paths of data files start from the scenario's folder.
-    folder = str(Path(node.place.path).absolute().parent) if node.place.path else ""
+    # Relative paths of data files start from the scenario's folder, or from where a program runs that composes one.
+    folder = str(Path(node.place.path).absolute().parent if node.place.path else Path.cwd())
     tree, context = plain(node), {"folder": folder}
     while True:
         try:

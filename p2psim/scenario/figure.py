@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from p2psim.core.errors import Fault
-from p2psim.core.faults import unknown
+from p2psim.core.faults import path_of, unknown
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN
 from p2psim.core.figures import FIGURES, having
 from p2psim.core.options import AS_LIST, AS_TUPLE, BY_NAME, Fraction, Index, Options
@@ -135,3 +135,14 @@ def _recorded(figure: FigureOptions, record: RecordSection, swept: Collection[st
             yield "kind", f"{figure.kind} needs {name} in record.metrics"
     if kind.needs_events and not record.events:
         yield "kind", f"{figure.kind} needs record.events: true"
+
+
+class PlotOptions(FigureOptions):
+    """Arguments of ``p2psim.report.draw``, as far as their types go."""
+
+    kind: Annotated[tuple[str, ...], Field(min_length=1), AS_TUPLE, AS_LIST] | None = None  # type: ignore[assignment]
+    folder: Annotated[
+        Any, AfterValidator(lambda value: value if value is None else path_of("folder", value))
+    ] = None
+    reference: dict[str, Any] | None = None  # type: ignore[assignment]
+    agent: int | None = None

@@ -7,6 +7,7 @@ import copy
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ else:
         "torch", reason='tests of PyTorch modules need PyTorch: pip install "p2psim[torch]"'
     )
 
+import p2psim as package
 from p2psim.core import registry
 from p2psim.learning.models import MLP, Softmax
 from p2psim.learning.models.kernels import add_gradient
@@ -310,3 +312,27 @@ def test_a_scenario_runs_with_two_workers_and_is_verified(tmp_path) -> None:  # 
     assert ran.returncode == 0, ran.stderr
     checked = p2psim("verify", out, *parts)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_learnt_models_become_modules(tmp_path: Path) -> None:
+    for model in ("softmax", {"kind": "mlp", "layers": [5], "activation": "tanh"}):
+        scenario = {
+            "name": "digits", "replicas": 1,
+            "network": {"topology": {"kind": "ring", "agents": 4}, "exchange": {"kind": "synchronous"}},
+            "data": {"source": "digits", "classes": "all", "partition": "equal", "test_fraction": 0.5},
+            "learning": {
+                "model": model,
+                "algorithm": {"kind": "decentralised-sgd", "step": 0.05, "time": 3},
+                "regularizer": {"l2": 0},
+            },
+            "record": {"metrics": ["objective"], "every": 4, "models": True},
+        }  # fmt: skip
+        result = package.run(
+            package.Scenario.from_dict(scenario), tmp_path / str(len(str(model))), jobs=1, progress=False
+        )
+        for agent in (None, 2):
+            learnt = result.model(agent=agent)
+            rows = np.random.default_rng(1).uniform(0, 16, (9, 64))
+            outputs = learnt.to_torch()(torch.tensor(learnt.records(rows))).detach().numpy()
+            assert outputs == pytest.approx(learnt.decision_function(rows), rel=1e-9)
+            assert set(learnt.predict(rows)) <= set("0123456789")

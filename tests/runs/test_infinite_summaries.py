@@ -75,7 +75,7 @@ def test_sides_of_a_comparison(a: list[float], b: list[float], paired: bool) -> 
             known = apart[~np.isnan(apart)]
             expected = np.median(known) if known.size else np.nan
         assert row["median"] == pytest.approx(expected, nan_ok=True)
-    said = comparison._says(*(row[key] for key in ("a", "b", "low", "high", "pairs", "not finite")))
+    (said,) = comparison.short(pd.DataFrame([{"model": "main", "metric": "loss", **row}]))["says"]
     infinite = [name for name in "ab" if np.isinf(row[name])]
     assert ("infinite" in said) == bool(infinite)
     if len(infinite) == 1:

@@ -4,7 +4,7 @@ The maps are fitted on the learner's public rows alone. Variances divide by the 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -89,6 +89,25 @@ class Feature(Options):
             If it cannot be fitted on these rows.
         """
 
+    def restored(
+        self, numbers: Mapping[str, Any], names: tuple[str, ...]
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Map that was fitted, from its numbers, for records that come later.
+
+        Parameters
+        ----------
+        numbers : mapping
+            As `fit` gave them.
+        names : tuple of str
+            The columns that it is given.
+
+        Raises
+        ------
+        MeaningError
+            If the kind does not offer it, as here.
+        """
+        raise MeaningError("data.features", f"{self.kind} cannot map new records: its class lacks restored")
+
     def transform(self, held: Held, key: str, random: np.random.Generator) -> tuple[Held, dict[str, object]]:
         """Fit the map, and apply it to training, public and test rows.
 
@@ -145,20 +164,41 @@ class Standardise(Feature):
         if constant.all():
             raise MeaningError(key, f"standardise: no column varies on the {len(public)} public rows")
         dropped = [name for name, is_constant in zip(names, constant, strict=True) if is_constant]
-
-        def kept(rows: np.ndarray) -> np.ndarray:
-            return rows[:, ~constant] if dropped else rows
-
-        centre, spread = kept(public).mean(axis=0), kept(public).std(axis=0)
+        kept = public[:, ~constant] if dropped else public
+        spread = kept.std(axis=0)
         _check_finite(spread, key)
-        return Fitted(
-            lambda rows: (kept(rows) - centre) / spread,
-            tuple(name for name, is_constant in zip(names, constant, strict=True) if not is_constant),
-            {"dropped": dropped, "mean": centre.tolist(), "std": spread.tolist()},
-        )
+        numbers = {"dropped": dropped, "mean": kept.mean(axis=0).tolist(), "std": spread.tolist()}
+        left = tuple(name for name, is_constant in zip(names, constant, strict=True) if not is_constant)
+        return Fitted(self.restored(numbers, names), left, numbers)
+
+    def restored(
+        self, numbers: Mapping[str, Any], names: tuple[str, ...]
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """See `Feature.restored`."""
+        kept = ~np.isin(names, numbers["dropped"])
+        centre, spread = np.array(numbers["mean"]), np.array(numbers["std"])
+        return lambda rows: ((rows if kept.all() else rows[:, kept]) - centre) / spread
 
 
-class PCA(Feature):
+class _Linear(Feature):
+    """Base of features that subtract a mean and multiply by a matrix."""
+
+    def fitted(
+        self, centre: np.ndarray, variances: np.ndarray, matrix: np.ndarray, names: tuple[str, ...]
+    ) -> Fitted:
+        """Map with these numbers, to features of these names."""
+        numbers = {"mean": centre.tolist(), "variances": variances.tolist(), "matrix": matrix.tolist()}
+        return Fitted(self.restored(numbers, names), names, numbers)
+
+    def restored(
+        self, numbers: Mapping[str, Any], names: tuple[str, ...]
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """See `Feature.restored`."""
+        centre, matrix = np.array(numbers["mean"]), np.array(numbers["matrix"])
+        return lambda rows: (rows - centre) @ matrix
+
+
+class PCA(_Linear):
     """Keep the directions of largest variance."""
 
     kind: Literal["pca"] = "pca"
@@ -175,10 +215,10 @@ class PCA(Feature):
             If the rows vary in fewer directions.
         """
         centre, variances, directions = _spectrum(public, self.components, key, self.kind)
-        return _linear(centre, variances, directions, tuple(f"pc{j + 1}" for j in range(self.components)))
+        return self.fitted(centre, variances, directions, tuple(f"pc{j + 1}" for j in range(self.components)))
 
 
-class Whiten(Feature):
+class Whiten(_Linear):
     """Make the covariance the identity, by its inverse symmetric root (so that features keep their names)."""
 
     kind: Literal["whiten"] = "whiten"
@@ -194,16 +234,7 @@ class Whiten(Feature):
             If the rows do not vary in every direction.
         """
         centre, variances, directions = _spectrum(public, public.shape[1], key, self.kind)
-        return _linear(centre, variances, (directions / np.sqrt(variances)) @ directions.T, names)
-
-
-def _linear(centre: np.ndarray, variances: np.ndarray, matrix: np.ndarray, names: tuple[str, ...]) -> Fitted:
-    fitted: dict[str, object] = {
-        "mean": centre.tolist(),
-        "variances": variances.tolist(),
-        "matrix": matrix.tolist(),
-    }
-    return Fitted(lambda rows: (rows - centre) @ matrix, names, fitted)
+        return self.fitted(centre, variances, (directions / np.sqrt(variances)) @ directions.T, names)
 
 
 def _check_finite(moments: np.ndarray, key: str) -> None:

@@ -1,0 +1,105 @@
+"""New records, mapped as a preparation mapped those that a model was learnt from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from p2psim.core.errors import InputError
+from p2psim.data.columns import MISSING_CATEGORY, encode
+from p2psim.data.scaling import l1_norms, pull_within
+from p2psim.data.section import DataSection
+
+
+@dataclass(frozen=True)
+class RecordMap:
+    """What makes features of records in original units, and numbers in original units of labels.
+
+    Attributes
+    ----------
+    section : DataSection
+    fitted : mapping
+        What the preparation found, as the manifest of a run keeps it (`preparation`).
+    """
+
+    section: DataSection
+    fitted: Mapping[str, Any]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that records have; none where the source names none."""
+        return tuple(self.fitted["source"].get("columns", ()))
+
+    def __call__(self, records: Any, within: bool = True) -> np.ndarray:
+        """Features of records, shape (n, p), without an intercept.
+
+        Parameters
+        ----------
+        records : pandas.DataFrame or array_like, shape (n, columns)
+            A frame is read by the names of its columns; others, such as the label, are left alone.
+        within : bool
+            Pull records onto the ball of ``data.scale.x``, as the preparation does; without, the map is linear.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, holds no numbers or an unknown category, or there are too few or too many columns.
+        """
+        rows = self._numbers(records)
+        names = self.columns or tuple(map(str, range(rows.shape[1])))
+        if rows.shape[1] != len(names):
+            raise InputError(f"records: {len(names)} columns are expected, got {rows.shape[1]}")
+        for step, numbers in zip(self.section.features, self.fitted.get("features", ()), strict=True):
+            if not self.columns and numbers.get("dropped"):
+                raise InputError("records: the run does not say which of its unnamed columns were constant")
+            rows = step.restored(numbers, names)(rows)
+            names = tuple(numbers["names"])
+        if (scale := self.section.scale.x) is not None:
+            radius = self.fitted["scale"]["x"]["radius"]
+            norms = l1_norms(rows)[:, None] if radius == "each-record" else np.full((len(rows), 1), radius)
+            rows = np.divide(rows * scale.bound, norms, out=np.zeros_like(rows), where=norms > 0)
+            if within:
+                pull_within(rows, scale.bound)
+        return rows
+
+    def _numbers(self, records: Any) -> np.ndarray:
+        if not hasattr(records, "columns"):
+            rows = np.array(records, dtype=np.float64)
+            if rows.ndim != 2:
+                raise InputError(f"records: a row for each is expected, got an array of shape {rows.shape}")
+        elif missing := [name for name in self.columns if name not in records.columns]:
+            raise InputError(f"records: columns are missing: {', '.join(missing)}")
+        elif not self.columns:
+            rows = records.to_numpy(dtype=np.float64)
+        else:
+            known = self.fitted["source"].get("categories", {})
+            others = [name for name in self.columns if name not in known]
+            numbers, notes = encode(records[others], "records")
+            if unknown := list(notes["categories"]):  # type: ignore[call-overload]
+                raise InputError(f"records: column {unknown[0]!r} must hold numbers, as in the run")
+            by_name = dict(zip(others, numbers.T, strict=True))
+            by_name |= {name: _places(records[name], known[name]) for name in known if name in self.columns}
+            rows = np.column_stack([by_name[name] for name in self.columns])
+        if not np.isfinite(rows).all():
+            raise InputError("records: must hold finite numbers")
+        return rows
+
+    def labels(self, values: np.ndarray) -> np.ndarray:
+        """What a model says, in the units of the labels as the source has them, shape (n,)."""
+        if (scale := self.section.scale.y) is None:
+            return values
+        numbers = self.fitted["scale"]["y"]
+        return np.asarray(values * (numbers["divisor"] / scale.bound) + numbers["mean"])
+
+
+def _places(series: Any, categories: list[str]) -> np.ndarray:
+    """Places of categories as `p2psim.data.columns.encode` counted them in the run."""
+    absent = series.isna().to_numpy()
+    text = [str(value).strip() for value in series.to_numpy(dtype=object)[~absent]]
+    places = {name: float(place) for place, name in enumerate(categories)}
+    if unknown := sorted({*text} - places.keys()):
+        raise InputError(f"records: column {series.name!r} holds {unknown[0]!r}, which the run did not know")
+    values = np.full(len(series), MISSING_CATEGORY)
+    values[~absent] = [places[word] for word in text]
+    return values
