@@ -14,6 +14,7 @@ DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _COMMANDS = (
     "run.run", "check.check", "show.show", "plot.plot", "verify.verify", "audit.audit", "forecast.forecast",
     "account.account", "compare.compare", "data.data", "new.start", "catalogue.list_names", "catalogue.schema",
+    "completion.completion",
 )  # fmt: skip
 _KEPT = "what was finished is kept, the same command goes on from there"
 
@@ -82,6 +83,7 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
     from contextlib import nullcontext
     from importlib import import_module
 
+    from p2psim.cli.completion import complete
     from p2psim.core.errors import InputError, P2PSimError
     from p2psim.core.interrupts import ended_as_interrupted, leave_at_once
     from p2psim.core.printing import complain
@@ -93,7 +95,9 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
     try:
         # As lines, what is said about an interrupt must be one, too.
         with nullcontext() if lines else leave_at_once(INTERRUPTED):
-            args = parser().parse_args(arguments)
+            made = parser()
+            complete(made)
+            args = made.parse_args(arguments)
             args.arguments = tuple(arguments)
             # Here and not above: `--help` must not wait for it.
             for module in args.needs:
