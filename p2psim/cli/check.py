@@ -13,11 +13,11 @@ from p2psim.core.printing import print_json
     option("scenarios SCENARIO", "scenario files", nargs="+"),
     option(
         "--no-pilot",
-        "do not simulate for a second to tell how long all takes",
+        "do not simulate for a second to estimate the time",
         dest="pilot",
         action="store_false",
     ),
-    option("--jobs N", "processes to tell the time for; one a core by default", whole=(1, 10_000)),
+    option("--jobs N", "processes that the time is estimated for; one per core by default", whole=(1, 10_000)),
     *OVERRIDES,
     json="print it as JSON",
     needs=("p2psim.runs.checking", "p2psim.scenario.model"),

@@ -24,7 +24,7 @@ _AS_GIVEN = ("jobs", "overwrite", "executor", "scheduler", "check_events", "conf
     option("scenario SCENARIO", "a scenario file"),
     option("--out DIR", "the run folder; runs/NAME by default"),
     *OVERRIDES,
-    option("--jobs N", "number of processes; by default one a core if worth it", whole=(1, 10_000)),
+    option("--jobs N", "number of processes; by default one per core where it pays", whole=(1, 10_000)),
     option("--executor", "who does the work", choices=("local", "dask"), default="local"),
     option("--scheduler ADDRESS", "of the Dask scheduler; without it a cluster is started here"),
     option("--overwrite", "replace the results that the folder holds"),
@@ -33,7 +33,7 @@ _AS_GIVEN = ("jobs", "overwrite", "executor", "scheduler", "check_events", "conf
     option("--replica R", "run this replica alone (with --cell)", whole=ANY),
     option(
         "--progress",
-        "on standard error: a bar, if that is a terminal; a JSON object a line; or nothing",
+        "on standard error: a bar, if that is a terminal; one JSON object per line; or nothing",
         choices=("bar", "json", "none"),
         default="bar",
     ),

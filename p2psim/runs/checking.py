@@ -136,10 +136,10 @@ class CheckReport:
         return f"engine: simpy{cells}, because of {', '.join(keys)}: parts of your own have no compiled form"
 
     def _time(self) -> str:
-        """How long it will take, or why that is not told."""
+        """How long it will take, or why that is not estimated."""
         pilot = self.pilot
         if pilot is None:
-            return f"time: not told, {self.no_pilot}"
+            return f"time: not estimated ({self.no_pilot})"
         paces = " to ".join(dict.fromkeys((f"{pilot.slowest:,.0f}", f"{pilot.fastest:,.0f}")))
         return (
             f"time: about {time_range(pilot.least_seconds, pilot.most_seconds)} with {counted(pilot.jobs, 'job')}, at "
@@ -261,12 +261,12 @@ def check_scenario(
         facts = assess_cells(scenario, grid, workspace)
         refuse_length(scenario, grid, facts, confirm_cells)
         labels = [workspace.case(cell.scenario, 0).labels for cell in grid]
-        estimate, why = None, "without a pilot"
+        estimate, why = None, "--no-pilot"
         if pilot and not is_compiled():
-            why = "the kernels are not compiled yet; a first run of anything compiles them"
+            why = "kernels are not compiled yet; the first run compiles them"
         elif pilot:
             try:
                 estimate = estimate_runtime(scenario, grid, facts, workspace, jobs or available_cores())
             except Exception as error:
-                why = f"the pilot failed ({first_line(error)}), as a run will"
+                why = f"the pilot failed, as a run will: {first_line(error)}"
         return CheckReport(path, scenario, grid, facts, labels, estimate, why)

@@ -77,7 +77,7 @@ def test_the_table_names_who_cannot_tell(capsys: pytest.CaptureFixture[str]) -> 
     assert "ε of 100 releases at δ = 1e-05" in printed
     assert re.search(r"^basic +10$", printed, re.MULTILINE)
     assert re.search(r"^kov +5\.29811$", printed, re.MULTILINE)
-    assert "not told: " in printed
+    assert "left out: " in printed
     assert "gaussian" in printed
 
 

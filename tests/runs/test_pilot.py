@@ -159,7 +159,7 @@ def test_command_tells_the_time_or_why_not(
     monkeypatch.setattr(simulate, "sample", fail)
     assert main(["check", str(path)]) == 0
     said = capsys.readouterr().out.splitlines()[2]
-    assert said == "time: not told, the pilot failed (the model is not finite), as a run will"
+    assert said == "time: not estimated (the pilot failed, as a run will: the model is not finite)"
     monkeypatch.setattr(compiled, "is_compiled", lambda: False)
     monkeypatch.setattr(pilot, "estimate_runtime", fail)
     assert main(["check", str(path)]) == 0

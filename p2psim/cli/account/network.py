@@ -35,7 +35,7 @@ MOST_IN_JSON = 300
     option("--steps T", "steps of x ← W x", whole=(), required=True),
     option("--sigma S", "σ of the noise", number, required=True),
     option("--sensitivity D", "L2 sensitivity Δ; 1 by default", number, default=1.0),
-    option("--delta D", "δ at which ε is told", number, required=True),
+    option("--delta D", "δ at which ε is reported", number, required=True),
     option("--colluders I,J,…", "agents whose views are added to everybody's"),
     option("--out DIR", "where to draw the figures; none are drawn without"),
     json="print it as JSON",

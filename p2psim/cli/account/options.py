@@ -261,7 +261,7 @@ def left_out_note(left_out: Sequence[str], noises: Sequence[Noise]) -> None:
     """Say which accountants were left out, if any were."""
     if left_out:
         names = ", ".join(dict.fromkeys(noise.name for noise in noises))
-        print(f"not told: {', '.join(left_out)} (cannot account for all of: {names})")
+        print(f"left out: {', '.join(left_out)} (cannot account for all of: {names})")
 
 
 def check_rate(name: str, rate: float | None) -> None:

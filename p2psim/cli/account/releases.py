@@ -153,7 +153,7 @@ def _names(releases: Charges) -> str:
 
 @command(
     "calibrate",
-    "the noise that keeps so many releases within a budget, or the releases that fit it",
+    "the noise that keeps a number of releases within a budget, or the releases that fit it",
     *NOISE,
     one_of(
         option("--count N", "releases with the same loss: tell the loss", whole=(-(2**63),)),
@@ -206,4 +206,4 @@ def calibrate(args: argparse.Namespace) -> None:
             f"{args.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1",
         )
     if left_out:
-        print(f"not told: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
+        print(f"left out: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
