@@ -163,7 +163,7 @@ def test_command_tells_the_time_or_why_not(
     monkeypatch.setattr(compiled, "is_compiled", lambda: False)
     monkeypatch.setattr(pilot, "estimate_runtime", fail)
     assert main(["check", str(path)]) == 0
-    assert "the kernels are not compiled yet" in capsys.readouterr().out.splitlines()[2]
+    assert "kernels are not compiled yet" in capsys.readouterr().out.splitlines()[2]
 
 
 @pytest.mark.parametrize(
