@@ -7,6 +7,7 @@ there already is used as it is.
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -35,8 +36,9 @@ class Row:
         Of the folder and the table of numbers; that of the scenario by default.
     changes : tuple of str
         What ``--set`` is given.
-    plot : tuple of str
-        Further arguments of ``p2psim plot``; without any, the scenario's own figures are drawn.
+    surface : mapping
+        Names of images by a swept key: a heat map of mean final ψ over that key and ε. ``KEY by OTHER`` makes a
+        panel for each value of another key.
     """
 
     scenario: str
@@ -44,7 +46,7 @@ class Row:
     images: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     changes: tuple[str, ...] = ()
-    plot: tuple[str, ...] = ()
+    surface: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def called(self) -> str:
@@ -61,7 +63,7 @@ class Row:
 
     def draw(self, out: Path) -> list[str]:
         """Arguments of p2psim that draw the figures."""
-        return ["plot", str(out / self.called), "--out", str(out / self.called / "figures"), *self.plot]
+        return ["plot", str(out / self.called), "--out", str(out / self.called / "figures")]
 
 
 ROWS = (
@@ -70,7 +72,12 @@ ROWS = (
         100,
         {"fitness-shuffle-False": "w_fig2_lending_stand", "fitness-shuffle-True": "w_fig2_lending_white"},
     ),
-    Row("w_fig3_surface", 2, {"epsilon": "w_fig4_epsilon", "size": "w_fig5_size"}),
+    Row(
+        "w_fig3_surface",
+        10,
+        {"epsilon": "w_fig4_epsilon", "size": "w_fig5_size"},
+        surface={"data.source.points": "w_fig3_surface"},
+    ),
     Row(
         "w_fig6_value",
         20,
@@ -79,13 +86,18 @@ ROWS = (
     Row(
         "w_fig7_fraud", 20, {"fitness-l2-0.5": "w_fig7_fraud_half", "fitness-l2-5e-06": "w_fig7_fraud_small"}
     ),
-    Row("w_fig8_fraud_surface", 20, {"epsilon": "w_fig8_fraud_surface"}),
+    Row(
+        "w_fig8_fraud_surface",
+        100,
+        {"epsilon": "w_fig9_fraud_epsilon", "size": "w_fig10_fraud_size"},
+        surface={"data.partition.sizes": "w_fig8_fraud_surface"},
+    ),
     Row("w_fig11_value", 5, {"collaboration-0-0-5000": "w_fig11_value"}),
     Row("w_owner_learns", 100),
     Row("w_frozen", 10, {"finals-relative_fitness": "w_frozen"}),
     Row("w_algorithm1", 10, {"fitness": "w_algorithm1", "epsilon": "w_algorithm1_epsilon"}),
     Row("f_fig2_fitness", 5, {"fitness": "f_fig2_fitness", "timing": "f_fig3_timing"}),
-    Row("f_fig4_surface", 5, {"size": "f_fig4_surface"}),
+    Row("f_fig4_surface", 5, {"size": "f_fig5_bottom"}, surface={"data.source.points": "f_fig4_surface"}),
     Row("f_fig5_top", 50, {"epsilon": "f_fig5_top"}),
     Row(
         "f_fig5_top",
@@ -101,9 +113,10 @@ ROWS = (
         "f_fig6_partners",
         10,
         {
-            "collaboration-allocation-cap-tail-1e-06": "f_fig6_partners_cap",
-            "collaboration-allocation-horizon": "f_fig6_partners_horizon",
+            "collaboration-agents-allocation-cap-tail-1e-06": "f_fig6_partners_cap",
+            "collaboration-agents-allocation-horizon": "f_fig6_partners_horizon",
         },
+        surface={"network.topology.agents by privacy.allocation": "f_fig6_surface"},
     ),
     Row("f_hospitals", 3, {"alone-allocation-cap-tail-1e-06": "f_hospitals_cap"}),
     Row("f_hospitals_real", 100, {"alone": "f_hospitals_real_alone", "fitness": "f_hospitals_real_fitness"}),
@@ -163,6 +176,68 @@ def numbers(folder: Path) -> str:
     return pd.DataFrame(values).merge(pd.DataFrame(lines), on="cell").to_csv(index=False)
 
 
+def draw_surface(folder: Path, keys: str, file: Path) -> None:
+    """Draw mean final ψ over a swept key and ε; a frame where the first owner does better than alone."""
+    import numpy as np
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    from p2psim import Result
+
+    result, epsilon = Result.load(folder), "privacy.epsilon"
+    across, _, panels = keys.partition(" by ")
+    ends = result.metrics.drop_duplicates(["cell", "metric", "replica", "agent"], keep="last")
+    means = (
+        ends[ends["agent"].isna() | (ends["agent"] == 0)]
+        .groupby(["cell", "metric"], observed=True)["value"]
+        .mean()
+    )
+    cells = [dict(cell.swept) for cell in result.described.cells]
+    first = {str(cell[across]): float(re.findall(r"[\d.]+", str(cell[across]))[0]) for cell in cells}
+    columns, rows = sorted(set(first.values())), sorted({float(cell[epsilon]) for cell in cells})
+    names = list(dict.fromkeys(str(cell[panels]) for cell in cells)) if panels else [""]
+    psi, pays = np.full((2, len(names), len(rows), len(columns)), np.nan)
+    for number, cell in enumerate(cells):
+        at = names.index(str(cell[panels])) if panels else 0, rows.index(float(cell[epsilon]))
+        column = columns.index(first[str(cell[across])])
+        psi[(*at, column)] = means[number, "relative_fitness"]
+        pays[(*at, column)] = psi[(*at, column)] < means.get((number, "isolated_fitness"), 0.0)
+    figure = Figure(
+        figsize=(1.5 + (1.5 + 0.85 * len(columns)) * len(names), 1.6 + 0.45 * len(rows)), layout="constrained"
+    )
+    norm = LogNorm(np.nanmin(psi), np.nanmax(psi))
+    for place, name in enumerate(names):
+        axes = figure.add_subplot(1, len(names), place + 1)
+        mesh = axes.pcolormesh(psi[place], norm=norm, cmap="viridis_r", edgecolors="white", linewidth=1)
+        for (row, column), value in np.ndenumerate(psi[place]):
+            dark = norm(value) > 0.5
+            axes.text(
+                column + 0.5, row + 0.5, f"{value:.2g}", ha="center", va="center", color="w" if dark else "k"
+            )
+            if pays[place, row, column]:
+                axes.add_patch(
+                    Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, fill=False, lw=2.5, ec="tab:red")
+                )
+        axes.set_xticks(np.arange(len(columns)) + 0.5, [f"{x:,.0f}" for x in columns])
+        axes.set_yticks(np.arange(len(rows)) + 0.5, ["∞" if y == np.inf else f"{y:g}" for y in rows])
+        axes.set(xlabel=LABELS[across], ylabel="privacy budget ε per owner" if place == 0 else "", title=name)
+    figure.colorbar(mesh, ax=figure.axes, label="mean final relative fitness ψ")
+    note = f"means of {result.manifest['replicas']} replicas"
+    if pays.any():
+        note += "; red frame: better for owner 1 than the optimum of its own records, without noise"
+    figure.supxlabel(note, fontsize="small")
+    figure.savefig(file, dpi=150)
+
+
+#: What swept keys are, in words.
+LABELS = {
+    "data.source.points": "records of each of three owners",
+    "data.partition.sizes": "records of each of three owners",
+    "network.topology.agents": "owners N, of 10,000 records each",
+}
+
+
 def make(row: Row, out: Path, small: bool) -> str:
     """Make a row; returns what went wrong."""
     for arguments in (row.run(out, small), *([row.draw(out)] if row.images else [])):
@@ -183,6 +258,8 @@ def make(row: Row, out: Path, small: bool) -> str:
             return f"no figure {drawn}; there is {', '.join(there)}"
         if not small:
             shutil.copy(image, IMAGES / f"{name}.png")
+    for keys, name in row.surface.items():
+        draw_surface(out / row.called, keys, (out / row.called if small else IMAGES) / f"{name}.png")
     return ""
 
 

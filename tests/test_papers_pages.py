@@ -78,6 +78,8 @@ def test_rows_can_be_run_and_drawn(row, tmp_path):
     plot = parser().parse_args(row.draw(tmp_path))
     line = f"| `{row.called}` | {scenario.seed} | {row.replicas} |"
     assert line in PAGES[row.scenario[0]].splitlines()
+    swept = SCENARIOS[row.scenario].read_text(encoding="utf-8").partition("\nsweep:")[2]
+    assert all(f" {key}:" in swept for keys in row.surface for key in keys.split(" by "))
     kinds = plot.kind or [figure.kind for figure in scenario.figure]
     for image in row.images:
         assert image.split("-")[0] in kinds
@@ -86,7 +88,7 @@ def test_rows_can_be_run_and_drawn(row, tmp_path):
 
 def test_the_script_makes_each_image_of_the_pages_once():
     shown = sorted(name for page in PAGES.values() for name in re.findall(r"images/papers/(\w+)\.png", page))
-    made = sorted(name for row in make_papers.ROWS for name in row.images.values())
+    made = sorted(name for row in make_papers.ROWS for name in (*row.images.values(), *row.surface.values()))
     assert made == sorted(set(shown))
     assert made == sorted(path.stem for path in make_papers.IMAGES.glob("*.png"))
 
