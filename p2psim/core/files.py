@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,23 +60,6 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all."""
     with aside(path) as temporary:
         temporary.write_bytes(content)
-
-
-def write_directory(path: Path, files: Mapping[str, Any]) -> None:
-    """Write a directory of files, whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        Must not exist.
-    files : mapping
-        From file name to its content: bytes or a buffer.
-    """
-    with aside(path) as temporary:
-        temporary.mkdir()
-        for name, content in files.items():
-            (temporary / name).write_bytes(content)
-            sync(temporary / name)
 
 
 def sha256_of(path: Path) -> str:

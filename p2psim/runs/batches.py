@@ -45,6 +45,8 @@ class BatchOptions:
         What is to be said of every simulation.
     parts : tuple of str
         Names of the modules that the user has let into the parent, to be loaded by the worker.
+    share : bool
+        Whether several cells may have the events of a replica, so that these are kept.
     """
 
     keep_data: bool = False
@@ -52,6 +54,7 @@ class BatchOptions:
     check_events: bool = False
     warnings: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    share: bool = True
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def run_batch(
             try:
                 if prepare:
                     workspace.case(cell.scenario, 0)
-                outcome = simulate(cell.scenario, replica, workspace, options.check_events)
+                outcome = simulate(cell.scenario, replica, workspace, options.check_events, options.share)
                 problem = outcome.problem_id
                 if options.keep_data and problem not in options.shared and problem not in data:
                     data[problem] = archive_bytes(sorted(workspace.arrays(problem).items()))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from p2psim.core.errors import InputError
 from p2psim.core.options import Index, Options, given
@@ -135,7 +136,7 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
         outcome = simulation.simulate(whole, chosen.replica, simulation.SESSION.workspace)
     tables = {}
     for name, pieces in tables_of([outcome]).items():
-        table = pieces[0].to_pandas()
+        table = pa.concat_tables(pieces).to_pandas()
         where: dict[str, Any] = {"cell": chosen.cell, "replica": chosen.replica}
         if name in SWEPT_TABLES:
             where = which.swept | where

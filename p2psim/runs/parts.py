@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from p2psim.core.errors import FolderError, first_line
-from p2psim.core.events import event_table
+from p2psim.core.files import aside, sync
 from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.outcome import Outcome
@@ -40,24 +40,59 @@ RunKey = tuple[str, int]
 
 @dataclass(frozen=True)
 class EncodedPart:
-    """A batch, encoded as the files of its directory, so that a worker needs no access to the run folder.
+    """A batch, as what the files of its directory hold, so that a worker needs no access to the run folder.
 
     Attributes
     ----------
-    files : dict of str to bytes or Buffer
+    files : dict of str to bytes or Table
+        A table goes into its file without being put together in memory before.
+    warnings : dict
+        By message, how often each cell gave it.
     runs : dict
         From `RunKey` to what ``part.json`` says of it.
     data : dict of str to bytes
         Prepared data to be kept, by problem, as archives.
     """
 
-    files: dict[str, bytes | pa.Buffer]
+    files: dict[str, bytes | pa.Table]
+    warnings: dict[str, dict[str, int]]
     runs: dict[RunKey, dict[str, Any]]
     data: dict[str, bytes]
 
     def table(self, name: str) -> pa.Table:
         """The whole table."""
-        return pa.ipc.open_file(pa.BufferReader(self.files[f"{name}.arrow"])).read_all()
+        return self.files[f"{name}.arrow"]
+
+    def write(self, path: Path) -> None:
+        """Write the directory, which must not exist yet, whole or not at all."""
+        with aside(path) as folder:
+            folder.mkdir()
+            listing: dict[str, Any] = {"format": PART_FORMAT, "runs": list(self.runs.values())}
+            listing |= {"warnings": self.warnings, "files": {}}
+            for name, content in self.files.items():
+                with _Summed(folder / name) as stream:
+                    if isinstance(content, pa.Table):
+                        with pa.ipc.new_file(stream, content.schema) as writer:
+                            writer.write_table(content)
+                    else:
+                        stream.write(content)
+                    listing["files"][name] = [stream.tell(), stream.checksum]
+                sync(folder / name)
+            (folder / LISTING).write_text(sealed(json.dumps(listing)), encoding="utf-8")
+            sync(folder / LISTING)
+
+
+class _Summed(io.BufferedWriter):
+    """A file that is written, and the checksum of what has been written so far."""
+
+    def __init__(self, path: Path):
+        super().__init__(io.FileIO(path, "wb"))
+        self.checksum = 0
+
+    def write(self, content: Any) -> int:
+        """Write bytes."""
+        self.checksum = zlib.crc32(content, self.checksum)
+        return super().write(content)
 
 
 def encode(finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, bytes]) -> EncodedPart:
@@ -71,8 +106,10 @@ def encode(finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, by
         Prepared data to be kept, by problem, as archives.
     """
     outcomes = [outcome for _, outcome, _ in finished]
-    files: dict[str, bytes | pa.Buffer] = {
-        f"{name}.arrow": _arrow_bytes(pieces) for name, pieces in tables_of(outcomes).items() if pieces
+    files: dict[str, bytes | pa.Table] = {
+        f"{name}.arrow": _joined(pieces, len(outcomes))
+        for name, pieces in tables_of(outcomes).items()
+        if pieces
     }
     for name in ARCHIVES:
         members = [(f"{cell}/{replica}", getattr(outcome, name)) for (cell, replica), outcome, _ in finished]
@@ -95,14 +132,7 @@ def encode(finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, by
     for (cell, _), outcome, _ in finished:
         for warning in outcome.warnings:
             warnings[warning][cell] += 1
-    listing = {
-        "format": PART_FORMAT,
-        "runs": list(runs.values()),
-        "warnings": dict(sorted(warnings.items())),
-        "files": {name: [len(content), zlib.crc32(content)] for name, content in files.items()},
-    }
-    files[LISTING] = sealed(json.dumps(listing)).encode()
-    return EncodedPart(files, runs, data)
+    return EncodedPart(files, dict(sorted(warnings.items())), runs, data)
 
 
 def archive_bytes(members: Iterable[tuple[str, np.ndarray]]) -> bytes:
@@ -118,7 +148,7 @@ def tables_of(outcomes: Sequence[Outcome]) -> dict[str, list[pa.Table]]:
         "metrics": [_metrics(outcomes)],
         "ledger": _tables([outcome.ledger for outcome in outcomes]),
         "agents": _tables([outcome.agents for outcome in outcomes]),
-        "events": [event_table(outcome.events) for outcome in outcomes if outcome.events is not None],
+        "events": [table for outcome in outcomes for table in outcome.columns],
         "links": _tables([outcome.links for outcome in outcomes if outcome.links is not None]),
     }
 
@@ -129,26 +159,15 @@ def _rows(outcome: Outcome) -> dict[str, int]:
         "metrics": sum(series.value.size for series in outcome.series),
         "ledger": next(iter(outcome.ledger.values())).size,
         "agents": next(iter(outcome.agents.values())).size,
-        "events": -1 if outcome.events is None else outcome.events.size,
+        "events": sum(table.num_rows for table in outcome.columns) if outcome.columns else -1,
         "links": -1 if outcome.links is None else outcome.links["a"].size,
     }
 
 
-def _arrow_bytes(pieces: Sequence[pa.Table]) -> pa.Buffer:
-    table = pieces[0]
-    if len(pieces) > 1:
-        table = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries().combine_chunks()
-
-    def write(sink: Any) -> None:
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-
-    # Measured first, so that it is written once, into memory that need not grow.
-    room = pa.MockOutputStream()
-    write(room)
-    content = pa.allocate_buffer(room.size())
-    write(pa.FixedSizeBufferWriter(content))
-    return content
+def _joined(pieces: Sequence[pa.Table], simulations: int) -> pa.Table:
+    """One table; rows of several simulations, which may be read in another order, lie side by side."""
+    table = pa.concat_tables(pieces, promote_options="permissive").unify_dictionaries()
+    return table.combine_chunks() if simulations > 1 else table
 
 
 def coded(texts: Sequence[str | None]) -> pa.DictionaryArray:
@@ -285,10 +304,14 @@ def read_part(path: Path) -> StoredPart:
         file = path / name
         if not file.is_file():
             raise FolderError(f"{file}: missing; {_cure(path)}")
-        content = file.read_bytes() if file.stat().st_size == size else b""
-        if len(content) != size or zlib.crc32(content) != checksum:
+        if file.stat().st_size != size or _checksum(file) != checksum:
             raise FolderError(f"{file}: damaged; {_cure(path)}")
     return StoredPart(path, runs, warnings)
+
+
+def _checksum(path: Path) -> int:
+    with pa.memory_map(str(path)) as source:
+        return zlib.crc32(source.read_buffer())
 
 
 def _cure(path: Path) -> str:

@@ -287,7 +287,9 @@ class Study:
             return failed
         keep_data = self.scenario.record.data or self.scenario.record.events
         shared = frozenset(workspace.problems() if client is None else ())
-        options = BatchOptions(keep_data, shared, self.options.check_events, parts=registry.loaded())
+        options = BatchOptions(
+            keep_data, shared, self.options.check_events, parts=registry.loaded(), share=len(self.grid) > 1
+        )
         if client is not None:
             results = run_dask(client, work, options)
         else:

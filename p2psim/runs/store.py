@@ -288,7 +288,7 @@ def add_part(
     name = f"{cell[:16]}-{replica}"
     names = chain([name], (f"{name}-{again}" for again in count(1)))
     path = next(path for path in map((folder / PARTS).joinpath, names) if not path.exists())
-    files.write_directory(path, part.files)
+    part.write(path)
 
 
 def move_final(folder: Path) -> None:

@@ -211,6 +211,8 @@ _FIRST = {
 _LAST = {"ledger": ("violation_step", "violation_size", *FLAGS), "agents": ("budget",)}
 #: Columns of numbers that stand before the others.
 _NUMBERS = (("cell", pa.int32()), ("replica", pa.int32()))
+#: Columns of numbers that grow from row to row: a dictionary of them would be as long as they are.
+_COUNTS = ("seq", "cause", "step")
 #: Tables that begin with the swept columns.
 SWEPT_TABLES = ("metrics", "ledger")
 
@@ -244,28 +246,33 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
         metadata[KEY.decode()] = str(FORMAT_VERSION)
     first = [*((key, column.type) for key, column in columns.items()), *_NUMBERS]
     schema = pa.schema([*map(pa.field, *zip(*first, strict=True)), *body], metadata=metadata)
-    floats = [field.name for field in body if pa.types.is_floating(field.type)]
     # Arrow packs one group while the rows of the next are put together.
     with (
-        ThreadPoolExecutor(1) as packing,
-        pq.ParquetWriter(
-            path,
-            schema,
-            compression="zstd",
-            use_dictionary=[field.name for field in schema if field.name not in floats],
-            use_byte_stream_split=floats,
-            write_page_checksum=True,
-        ) as writer,
+        ThreadPoolExecutor(1) as other,
+        pq.ParquetWriter(path, schema, **packing(body, [key for key, _ in first])) as writer,
     ):
-        packed = packing.submit(lambda: None)
+        packed = other.submit(lambda: None)
         for group in groups(pieces(name, held, body, dictionaries)):
             rows = group.combine_chunks()
             arrays = [*(column.take(rows["cell"]) for column in columns.values()), *rows.columns]
             packed.result()
             table = pa.Table.from_arrays(arrays, schema=schema)
-            packed = packing.submit(writer.write_table, table, row_group_size=ROW_GROUP)
+            packed = other.submit(writer.write_table, table, row_group_size=ROW_GROUP)
         packed.result()
     return True
+
+
+def packing(body: pa.Schema, before: Sequence[str] = ()) -> dict[str, Any]:
+    """How columns are packed, as options of pyarrow; of those that stand before others few values repeat."""
+    floats = [field.name for field in body if pa.types.is_floating(field.type)]
+    counts = [name for name in body.names if name in _COUNTS]
+    ways = dict.fromkeys(floats, "BYTE_STREAM_SPLIT") | dict.fromkeys(counts, "DELTA_BINARY_PACKED")
+    return {
+        "compression": "zstd",
+        "use_dictionary": [*before, *(name for name in body.names if name not in ways)],
+        "column_encoding": ways,
+        "write_page_checksum": True,
+    }
 
 
 def _body(name: str, sources: Sequence[StoredPart | StoredTables]) -> tuple[pa.Schema, dict[str, pa.Array]]:

@@ -13,17 +13,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from p2psim.core import __version__
 from p2psim.core.errors import FolderError
-from p2psim.core.events import FORMAT_VERSION
+from p2psim.core.events import COLUMNS, EVENT, FORMAT_VERSION
 from p2psim.core.randomness import Streams
 from p2psim.learning.metrics import Series
 from p2psim.scenario.cells import content
 from p2psim.scenario.model import Scenario
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Outcome", "Series"]
 
@@ -40,8 +43,8 @@ class Outcome:
         The recorded metrics.
     ledger, agents : dict of ndarray, shape (N,) each
         Columns of the run folder's tables, one row an agent.
-    events : ndarray of EVENT or None
-        When recorded.
+    columns : tuple of pyarrow.Table
+        The events, in tables that follow each other; none unless they are recorded.
     links : dict of ndarray, or None
         Columns of the run folder's table of links; when events are recorded.
     noise : ndarray, shape (releases, p), or None
@@ -57,12 +60,24 @@ class Outcome:
     series: tuple[Series, ...]
     ledger: dict[str, np.ndarray]
     agents: dict[str, np.ndarray]
-    events: np.ndarray | None
+    columns: tuple["pa.Table", ...]
     links: dict[str, np.ndarray] | None
     noise: np.ndarray | None
     models: np.ndarray | None
     problem_id: str
     warnings: tuple[str, ...]
+
+    @property
+    def events(self) -> np.ndarray | None:
+        """The events as an array of EVENT; None unless they are recorded."""
+        if not self.columns:
+            return None
+        events = np.zeros(sum(table.num_rows for table in self.columns), EVENT)
+        for name in COLUMNS:
+            arrays = [chunk for table in self.columns for chunk in table[name].chunks]
+            codes = (array.indices if name in ("kind", "outcome") else array for array in arrays)
+            events[name] = np.concatenate([array.to_numpy() for array in codes])
+        return events
 
 
 @cache

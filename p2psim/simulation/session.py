@@ -39,7 +39,9 @@ class EventCache:
         self._chunks: list[EventChunk] = []
         self.ended = ""
 
-    def read(self, setup: ReplaySetup, streams: Streams, engine: str, check: bool) -> Iterator[EventChunk]:
+    def read(
+        self, setup: ReplaySetup, streams: Streams, engine: str, check: bool, keep: bool = True
+    ) -> Iterator[EventChunk]:
         """Yield the chunks of a replica, in order; `ended` is known after the last one.
 
         Parameters
@@ -51,6 +53,8 @@ class EventCache:
             What makes the events.
         check : bool
             Check the events' invariants.
+        keep : bool
+            Keep them in memory, for whoever reads them next, if they have room there.
         """
         key = setup.key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), engine, check
         if key == self._key:
@@ -64,6 +68,7 @@ class EventCache:
         noise_key = streams.key("noise")
         checker = setup.checker() if check else None
         counter, kept = ReleaseCounter.empty(network.links.agents, setup.queries), 0
+        most = KEEP_BYTES if keep else -1
         for stretch in events:
             if checker is not None:
                 checker.check(stretch)
@@ -71,13 +76,13 @@ class EventCache:
             unit = plan.mechanism.draw(noise_key, releases.agents, releases.numbers, setup.dimension)
             chunk = EventChunk(stretch, releases, unit, counter)
             kept += stretch.nbytes + unit.nbytes
-            if kept <= KEEP_BYTES:
+            if kept <= most:
                 self._chunks.append(chunk)
             else:
                 self._chunks = []
             yield chunk
         self.ended = events.ended
-        if kept <= KEEP_BYTES:
+        if kept <= most:
             self._key = key
 
 

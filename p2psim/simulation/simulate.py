@@ -6,13 +6,14 @@ The module also warns of runs that end early because every agent has made all re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numba.core.errors import NumbaError
 
 from p2psim.core.errors import AgentError, MeaningError, first_line
-from p2psim.core.events import EVENT, join
+from p2psim.core.events import EVENT, event_table
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
@@ -31,7 +32,9 @@ from p2psim.simulation.workspace import Workspace
 SESSION = Session()
 
 
-def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_events: bool = False) -> Outcome:
+def simulate(
+    scenario: Scenario, replica: int, workspace: Workspace, check_events: bool = False, share: bool = True
+) -> Outcome:
     """Simulate one replica of one cell.
 
     The result depends on the scenario and the replica alone. Consecutive calls with the same network and replica
@@ -46,6 +49,8 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         Where prepared data lie.
     check_events : bool
         Check the invariants of the event stream.
+    share : bool
+        Keep events and noise for other cells of the replica.
 
     Returns
     -------
@@ -61,16 +66,17 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
     keep_noise = record.noise or record.events
     streams, engine = streams_of(scenario, replica), scenario.network.engine
     # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
-    totals = setup.plan.totals(chunk.releases for chunk in cache.read(setup, streams, engine, check_events))
+    read = partial(cache.read, setup, streams, engine, check_events, share or setup.plan.clairvoyant)
+    totals = setup.plan.totals(chunk.releases for chunk in read())
     replay = cell.replay(streams)
     recorder = Recorder(record.every)
     watch, spending = NetworkWatch(record, setup.network, setup.time), Spending(record, setup.plan, totals)
-    events: list[np.ndarray] = []
+    events = [event_table(np.empty(0, EVENT))] if record.events else []
     noises = [np.empty((0, setup.dimension))]
     released: list[Releases] = []
     losses = LostReleases(setup.network, setup.limits, setup.time)
     counter, last = ReleaseCounter.empty(setup.network.links.agents), 0.0
-    for chunk in cache.read(setup, streams, engine, check_events):
+    for chunk in read():
         noise = setup.plan.noise(chunk.unit, chunk.releases, totals)
         marks = recorder.read(chunk.events)
         replay.feed(chunk.events, noise, chunk.releases.places, marks)
@@ -81,7 +87,8 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         counter = chunk.counter
         last = float(chunk.events[-1]["time"])
         if record.events:
-            events.append(chunk.events)
+            # As columns at once: a processor's cache still holds the chunk, which need not be kept.
+            events.append(event_table(chunk.events))
         if keep_noise:
             noises.append(noise)
     exhausted = cache.ended == "exhausted"
@@ -98,7 +105,7 @@ def simulate(scenario: Scenario, replica: int, workspace: Workspace, check_event
         series=result.series + watch.finish() + spending.finish(),
         ledger=ledger(setup.plan, *lost, releases, totals, accountants, caveats),
         agents=cell.agents(),
-        events=join(events) if record.events else None,
+        columns=tuple(events),
         links=link_table(setup.network.links, last, setup.time) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
         models=result.models if record.models else None,

@@ -13,6 +13,7 @@ import small_study as small
 import p2psim
 from p2psim.core.errors import InputError, SimulationError
 from p2psim.core.events import EVENT, FORMAT_VERSION
+from p2psim.network.simulation import CHUNK
 from p2psim.runs import batches, compaction, manifest, pool, runner, store
 from p2psim.scenario.yaml import from_ranges, to_ranges
 from p2psim.simulation.workspace import write_archive
@@ -87,6 +88,31 @@ def test_events_are_stored_as_the_engine_made_them(reference: p2psim.Result, tmp
     assert outcome.events is not None
     for name in EVENT.names or ():
         np.testing.assert_array_equal(stored[name], outcome.events[name])
+
+
+def test_streams_of_several_chunks_are_stored_whole_and_small(tmp_path: Path) -> None:
+    """Chunks of events become row groups that begin elsewhere, and columns that count take next to no room."""
+    from p2psim.runs.verification import _by_run, stream_of
+    from p2psim.simulation.simulate import simulate
+    from p2psim.simulation.workspace import Workspace
+
+    algorithm = small.tree()["learning"]["algorithm"] | {"horizon": 12_000}
+    study = small.scenario(
+        learning=small.tree()["learning"] | {"algorithm": algorithm},
+        record={"metrics": [], "every": 12_000, "events": True},
+        replicas=2,
+        sweep={},
+    )
+    result = p2psim.run(study, tmp_path / "run", progress=False)
+    assert result.events is not None
+    for replica, rows in _by_run(result.events).items():
+        expected = simulate(study, replica[1], Workspace(tmp_path)).events
+        assert expected is not None
+        assert len(expected) > 2 * CHUNK
+        assert stream_of(rows).tobytes() == expected.tobytes()
+    sizes = pq.ParquetFile(tmp_path / "run" / "events.parquet").metadata.row_group(0)
+    bytes_of = {one["path_in_schema"]: one["total_compressed_size"] for one in sizes.to_dict()["columns"]}
+    assert bytes_of["seq"] < len(result.events) / 100
 
 
 def test_manifest_says_how_everything_ended(reference: p2psim.Result) -> None:

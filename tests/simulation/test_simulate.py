@@ -1,6 +1,7 @@
 """One simulation is a function of scenario and replica: not of what came before it, nor of what is recorded."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -91,6 +92,17 @@ def test_a_replica_that_does_not_fit_in_memory_is_the_same(workspace, monkeypatc
     fresh(monkeypatch)
     for _ in range(2):
         assert digest(simulate(scenario(), 0, workspace)) == expected
+
+
+def test_events_are_kept_only_for_other_cells(workspace, monkeypatch):
+    expected, held = simulate(scenario(), 0, workspace), {}
+    for share in (False, True):
+        fresh(monkeypatch)
+        tracemalloc.start()
+        assert digest(simulate(scenario(), 0, workspace, share=share)) == digest(expected)
+        held[share] = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+    assert held[True] - held[False] >= expected.events.nbytes
 
 
 def test_a_simulation_that_was_broken_off_leaves_nothing_behind(workspace, monkeypatch):
