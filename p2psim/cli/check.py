@@ -17,7 +17,9 @@ from p2psim.core.printing import print_json
         dest="pilot",
         action="store_false",
     ),
-    option("--jobs N", "processes that the time is estimated for; one per core by default", whole=(1, 10_000)),
+    option(
+        "--jobs N", "processes that the time is estimated for; one per core by default", whole=(1, 10_000)
+    ),
     *OVERRIDES,
     json="print it as JSON",
     needs=("p2psim.runs.checking", "p2psim.scenario.model"),

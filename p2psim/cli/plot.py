@@ -35,6 +35,17 @@ from p2psim.core.printing import print_json
     ),
     option("--log", "log axis for the values; by default they decide", action=argparse.BooleanOptionalAction),
     option("--title TEXT", "title of the figures"),
+    option(
+        "--width WIDTH",
+        "for print: column (3.4 inches) or page (7 inches); by default for a screen",
+        choices=("column", "page"),
+    ),
+    option(
+        "--format FORMAT",
+        "png, svg or pdf; may be given again; png and svg by default; the numbers drawn come beside, as CSV",
+        choices=("png", "svg", "pdf"),
+        action="append",
+    ),
     option("--target X", "of targets: the value of the metric that is to be reached", number),
     option(
         "--reference KEY=VALUE",
@@ -54,7 +65,8 @@ def plot(args: argparse.Namespace) -> None:
         folder=args.out,
         reference=read_references(args.reference),
         quantile=tuple(args.quantile),
-        **as_given(args, "metric", "against", "target", "facet", "agent", "log", "title"),
+        **as_given(args, "metric", "against", "target", "facet", "agent", "log", "title", "width"),
+        **({"format": args.format} if args.format else {}),
     )
     if args.json:
         print_json([str(file) for file in files])

@@ -220,12 +220,13 @@ _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "relative_fitness and isolated_fitness",
         {"draws": "relative_fitness", "records": ("isolated_fitness",)},
     ),
+    "ecdf": ("distribution of last values over single agents", "a metric under record.per_agent", {}),
 }
 
 #: Modules of the figures that have none of their name.
-_HOMES = dict.fromkeys(("agents", "curves", "fitness", "groups"), "bands")
+_HOMES = dict.fromkeys(("curves", "fitness", "groups"), "bands")
 _HOMES |= dict.fromkeys(("epsilon", "size"), "power")
-_HOMES |= {"collaboration": "alone", "load": "network", "paired": "finals"}
+_HOMES |= {"collaboration": "alone", "load": "finals", "paired": "finals", "ecdf": "agents"}
 
 
 def _figure(name: str) -> type[Figure]:

@@ -31,8 +31,10 @@ def draw(
     quantile: tuple[float, float] = BAND,
     log: bool | None = None,
     title: str | None = None,
+    width: str | None = None,
+    format: str | Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Draw figures of a run, as PNG and SVG.
+    """Draw figures of a run, each with a table of the numbers that it shows (CSV).
 
     Parameters
     ----------
@@ -64,6 +66,10 @@ def draw(
         Log axis for the values; by default the values decide.
     title : str, optional
         Title of every figure.
+    width : {"column", "page"}, optional
+        For print: 3.4 or 7 inches wide, with text of at least 6 points; by default for a screen.
+    format : str or sequence of str
+        Of the files: ``png``, ``svg``, ``pdf``.
 
     Returns
     -------
@@ -78,13 +84,19 @@ def draw(
     SimulationError
         If drawing a figure failed for another reason, which is a defect of the figure; the others are written first.
     """
-    from p2psim.report import style
+    from p2psim.report import files, style
 
     low, high = quantile  # of any sequence
     every = FigureRequest(
         None, metric, against, facet, agent, (low, high), log, target, reference or {}, title
     )
     wanted = [kind] if isinstance(kind, str) else list(kind or ())
+    formats = [format] if isinstance(format, str) else list(format)
+    for what, given, known in (("format", formats, files.FORMATS), ("width", [width], style.PAGES)):
+        if strange := [one for one in given if one not in known]:
+            raise InputError(
+                f"{what} must be one of {', '.join(map(str, filter(None, known)))}, got {strange[0]!r}"
+            )
     _check(wanted, every)
     usual = {"targets": target is not None, "paired": bool(reference), "curves": metric is not None}
     wanted = wanted or [name for name, given in usual.items() if given][:1]
@@ -99,14 +111,14 @@ def draw(
         ]
     into = Path(folder) if folder is not None else Path(result.path) / "figures"
     failed: list[str] = []
-    with style.look():
+    with style.look(width):  # type: ignore[arg-type]
         if not requests or wanted == [EVERYTHING]:
             figures = _all_that_can_be_drawn(material, every, failed)
         else:
             figures = {}
             for request in requests:
                 _add(figures, _drawn(material, request, failed))
-        paths = style.save_all(figures, into)
+        paths = files.save_all(figures, into, formats)
     if failed:
         raise SimulationError(f"{'; '.join(failed)}; {len(paths)} files of the other figures are in {into}")
     return paths
@@ -122,7 +134,7 @@ def _check(wanted: Sequence[str], request: FigureRequest) -> None:
         keys = f"; {' and '.join(with_key)} against a swept key"
         raise InputError(f"curves are drawn against {', '.join(AGAINST)}, not {request.against!r}{keys}")
     allowed = (*(having("along_the_run") if along else with_key), EVERYTHING)
-    if request.against not in (None, "step") and (ends := [name for name in wanted if name not in allowed]):
+    if request.against is not None and (ends := [name for name in wanted if name not in allowed]):
         message = (
             f"{', '.join(ends)} shows no course of a run, so that against {request.against} means nothing"
         )
@@ -170,7 +182,7 @@ def _all_that_can_be_drawn(
 ) -> "dict[str, Figure]":
     figures: dict[str, Figure] = {}
     lacking: dict[str, list[str]] = {}
-    for name in FIGURES if request.against in (None, "step") else having("along_the_run"):
+    for name in FIGURES if request.against is None else having("along_the_run"):
         try:
             figures.update(_drawn(material, replace(request, kind=name), failed))
         except InputError as error:

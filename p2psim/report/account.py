@@ -35,13 +35,20 @@ def draw_growth(
     notes : sequence of str
         What must be said with every number.
     """
-    figure, axes = style.new_axes()
-    for index, (name, values) in enumerate(by_accountant.items()):
-        drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
-        axes.plot(counts, drawn, label=name, markersize=5, linewidth=1.6, **style.line_style(index))
+    figure = style.new_figure(0.45 * style.page().width)
+    axes, ratio = figure.subplots(1, 2)
+    drawn = {name: np.where(np.isfinite(v) & (v > 0), v, np.nan) for name, v in by_accountant.items()}
+    with np.errstate(invalid="ignore"):
+        least = np.fmin.reduce(list(drawn.values()))
+    for index, (name, values) in enumerate(drawn.items()):
+        axes.plot(counts, values, label=name, **style.plain_line(index))
+        ratio.plot(counts, values / least, **style.plain_line(index))
+        style.note(axes, name, counts, values)
     if len(counts) > 1:
         axes.set(xscale="log", yscale="log")
-    style.finish(figure, axes, "releases (number)", quantity, title, notes)
+        ratio.set(xscale="log", ylim=(0.97, min(5.0, 1.05 * np.nanmax([v / least for v in drawn.values()]))))
+    ratio.set(xlabel="releases (number)", ylabel="ratio to the tightest, lower is better")
+    style.finish(figure, axes, "releases (number)", f"{quantity}, lower is better", title, notes)
     return figure
 
 
@@ -61,15 +68,14 @@ def draw_trade_off(
     title : str
     notes : sequence of str
     """
-    figure = style.new_figure(10.4, 4.6)
+    figure = style.new_figure(0.45 * style.page().width)
     left, right = figure.subplots(1, 2)
     alpha = np.linspace(0, 1, 401)
-    sizes = {"markersize": 5, "linewidth": 1.6}
-    every = max(1, epsilons.size // 12)
     for index, (name, delta) in enumerate(by_accountant.items()):
-        look, drawn = style.line_style(index) | sizes, np.where(delta > 0, delta, np.nan)
-        left.plot(epsilons, drawn, label=name, markevery=every, **look)
-        right.plot(alpha, type_two_error(epsilons, delta, alpha), markevery=40, **look)
+        look, drawn = style.plain_line(index), np.where(delta > 0, delta, np.nan)
+        left.plot(epsilons, drawn, label=name, **look)
+        right.plot(alpha, type_two_error(epsilons, delta, alpha), **look)
+        style.note(left, name, epsilons, drawn)
     right.plot([0, 1], [1, 0], color="0.6", linewidth=1)
     left.set_yscale("log")
     right.set(xlabel="false alarms α of a test of one record", ylabel="least share of misses", aspect="equal")
@@ -125,7 +131,7 @@ def draw_network_privacy(drawn: PairwisePrivacy) -> dict[str, Figure]:
 
 def _pairs(drawn: PairwisePrivacy) -> Figure:
     """Colour is the share, which no choice of σ, Δ or δ changes; ε stands beside it on the colour bar."""
-    figure, axes = style.new_axes(7.0, 5.4)
+    figure, axes = style.new_axes(0.7 * style.page().width)
     image = axes.imshow(
         drawn.share, vmin=0, vmax=1, cmap="viridis", interpolation="nearest", aspect="equal", origin="upper"
     )
@@ -146,11 +152,11 @@ def _pairs(drawn: PairwisePrivacy) -> Figure:
 def _curve(drawn: PairwisePrivacy) -> Figure:
     """Mean ε over the pairs at each distance, and from the least to the largest."""
     figure, axes = style.new_axes()
-    look, largest = style.line_style(0), style.line_style(3)
+    colour = style.colours(1)[0]
     hops, least, mean, most = zip(*((d.hops, d.least, d.mean, d.most) for d in drawn.distances), strict=True)
-    style.shade(axes, hops, least, most, look["color"], label="least to largest")
-    axes.plot(hops, mean, label="mean over pairs", markersize=6, **look)
-    axes.plot(hops, most, label="largest", markersize=5, linewidth=1, **largest)
+    style.shade(axes, hops, least, most, colour, label="from the least to the largest")
+    axes.plot(hops, mean, label="mean over pairs", marker="o", color=colour)
+    style.note(axes, "mean over pairs", hops, mean, least, most)
     if len(hops) <= _NAMED:
         axes.set_xticks(hops)
     axes.set_ylim(bottom=0)

@@ -1,25 +1,92 @@
-"""Percentile curves over replicas (and agents), and final values, from the tidy metrics table."""
+"""Quantiles over replicas along the run, and final values, from the tidy metrics table."""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from p2psim.report.source import BAND, Against, Float, Source, as_text, named, short
+from p2psim.report.channels import Line, Plan
+from p2psim.report.notes import FEW
+from p2psim.report.source import BAND, Against, Float, Source
 
 #: Points of the common grid of an axis on which replicas have no points in common.
 POINTS, UNEVEN = 201, ("time", "epsilon")
 
 T = TypeVar("T")
 
-#: Label and model of a part of a table, and what is drawn of it.
-LabelledPart: TypeAlias = tuple[str, str, T]
+
+@dataclass(frozen=True)
+class Drawn(Generic[T]):
+    """Something drawn of a line of a plan, or of a baseline.
+
+    Attributes
+    ----------
+    line : Line
+        Of a baseline, the line of the same cells.
+    model : str
+        ``main``, or the name of a baseline.
+    label : str
+        What tells it from the others.
+    panels : tuple of int
+        In which it is drawn: a baseline that is the same everywhere in all of them.
+    what : object
+    """
+
+    line: Line
+    model: str
+    label: str
+    panels: tuple[int, ...]
+    what: T
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it is the run's own model."""
+        return self.model == "main"
+
+
+def parts_of(table: pd.DataFrame, plan: Plan) -> Iterator[tuple[Line, str, pd.DataFrame]]:
+    """Line, model and rows of each part of a table with a column ``cell``, in the order of the plan."""
+    lines = table["cell"].map({cell: line.number for cell, line in plan.of_cell.items()})
+    for (number, model), rows in table.groupby([lines, table["model"].astype(str)], sort=True):
+        yield plan.lines[int(str(number))], str(model), rows
+
+
+def drawn(
+    plan: Plan, parts: Iterable[tuple[Line, str, T, Hashable]]
+) -> tuple[list[Drawn[T]], list[tuple[str, str]]]:
+    """What is to be drawn, each once, and which labels are left out since others are the same.
+
+    Parameters
+    ----------
+    plan : Plan
+    parts : iterable of (line, model, what is drawn, what tells whether the same is drawn)
+    """
+    kept: dict[tuple[Any, ...], Drawn[T]] = {}
+    alike: list[tuple[str, str]] = []
+    everywhere = tuple(range(len(plan.titles)))
+    listed = list(parts)
+    models = {model for _, model, *_ in listed}
+    for line, model, what, same in listed:
+        if model == "main":
+            label = line.label or (plan.source.main if len(models) > 1 else "")
+            key: tuple[Any, ...] = (model, line.panel, same)
+            if key in kept:
+                alike.append((kept[key].line.short, line.short))
+                continue
+            kept[key] = Drawn(line, model, label, (line.panel,), what)
+            continue
+        known = {other for _, name, _, other in listed if name == model}
+        name = model.replace("-", " ")
+        if len(known) == 1:
+            kept.setdefault((model,), Drawn(line, model, name, everywhere, what))
+        else:
+            label = f"{name}, {line.label}" if line.label else name
+            kept.setdefault((model, line.panel, same), Drawn(line, model, label, (line.panel,), what))
+    return list(kept.values()), list(dict.fromkeys(alike))
 
 
 @dataclass(frozen=True)
@@ -28,35 +95,37 @@ class MetricCurve:
 
     Attributes
     ----------
-    label : str
-        What distinguishes the line from the others; empty when there is only one.
-    model : str
-        ``main``, or the name of a baseline.
     x : ndarray, shape (m,)
-        Steps or times.
+        Steps or times, as far as half of the replicas got.
     low, median, high : ndarray, shape (m,)
         Quantiles over replicas, by default 25 %, 50 % and 75 %; of a metric that only single agents have, of its
-        mean over them.
-    mean : ndarray, shape (m,)
-        Mean over replicas.
-    replicas, not_finite, held : int
-        Replicas; those with an infinite or undefined value somewhere; those that ended before the last x and
-        are held at their last value.
+        mean over them. NaN where the metric is undefined in all.
+    each : ndarray, shape (m, replicas)
+    held : int
+        Replicas that ended before the last x and are held at their last value.
     agents : int
         Agents a replica's values are the mean of; 1 for global metrics.
     """
 
-    label: str
-    model: str
     x: Float
     low: Float
     median: Float
     high: Float
-    mean: Float
-    replicas: int
-    not_finite: int
+    each: Float
     held: int
     agents: int
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas there are."""
+        return self.each.shape[1]
+
+    @property
+    def values(self) -> Float:
+        """Finite values that are drawn."""
+        few = self.replicas < FEW
+        shown = self.each.ravel() if few else np.concatenate([self.low, self.median, self.high])
+        return shown[np.isfinite(shown)]
 
 
 def quartiles(values: Float, band: tuple[float, float] = BAND) -> Float:
@@ -80,56 +149,6 @@ def quartiles_of(samples: Sequence[Float], band: tuple[float, float] = BAND) -> 
     return np.array(each).reshape(-1, 3).T
 
 
-def labels(keys: Sequence[str], cells: pd.DataFrame) -> dict[tuple[Any, ...], str]:
-    """A short label for each distinct row (value of each key…, model) of a table."""
-    table = cells[[*keys, "model"]].drop_duplicates()
-    parts = values_of_rows(keys, [table[key] for key in keys], len(table))
-    if table["model"].nunique() > 1:
-        parts = [[*row, str(model)] for row, model in zip(parts, table["model"], strict=True)]
-    return dict(zip(table.itertuples(index=False, name=None), map(", ".join, parts), strict=True))
-
-
-def values_of_rows(keys: Sequence[str], columns: Sequence[Iterable[Any]], rows: int) -> list[list[str]]:
-    """What legends say of each row of some columns of swept values: ``key = value`` for each key."""
-    texts = [distinct([as_text(value) for value in column]) for column in columns]
-    return [
-        [named(name, text[row]) for name, text in zip(short_names(keys), texts, strict=True)]
-        for row in range(rows)
-    ]
-
-
-def labelled(
-    table: pd.DataFrame, keys: Sequence[str], by: Sequence[str] = ()
-) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Label, model and rows of each part of a table: by keys and model in their order, or sorted by other columns."""
-    named = labels(keys, table)
-    columns = list(by) or [*keys, "model"]
-    for _, part in table.groupby(columns, sort=bool(by), observed=True, dropna=bool(by)):
-        head = tuple(part[[*keys, "model"]].iloc[0])
-        yield named[head], str(head[-1]), part
-
-
-def once(parts: Iterable[LabelledPart[T]], what: Callable[[T], Hashable]) -> list[LabelledPart[T]]:
-    """Leave out baselines of which the same is drawn as before; one that is the same everywhere has its model's name.
-
-    Parameters
-    ----------
-    parts : iterable of (label, model, what is drawn)
-    what : callable
-        Returns what tells whether the same is drawn.
-    """
-    kept: list[LabelledPart[T]] = []
-    known = defaultdict[str, set[Hashable]](set)
-    for label, model, drawn in parts:
-        if model == "main" or what(drawn) not in known[model]:
-            kept.append((label, model, drawn))
-        known[model].add(what(drawn))
-    return [
-        (model if model != "main" and len(known[model]) == 1 else label, model, drawn)
-        for label, model, drawn in kept
-    ]
-
-
 def samples_by(table: pd.DataFrame, key: str) -> tuple[Float, list[Float]]:
     """Numbers in a column in rising order, and the values of the rows that have each."""
     parts = list(table.groupby(key, sort=True)["value"])
@@ -144,86 +163,91 @@ def is_number(column: pd.Series[Any]) -> bool:
     return bool(np.isfinite(numbers).all()) and numbers.nunique() > 1
 
 
-def short_names(keys: Sequence[str]) -> list[str]:
-    """Last words of dotted keys, where they tell the keys apart."""
-    # A bare "kind" says nothing.
-    names = [".".join(key.split(".")[-2:]) if key.endswith(".kind") else short(key) for key in keys]
-    return names if len(set(names)) == len(names) else list(keys)
+def curves(source: Source, metric: str, plan: Plan | None = None) -> list[Drawn[MetricCurve]]:
+    """One curve for each line and model of a metric; equal ones only once."""
+    return all_curves(source, metric, plan or Plan(source))[0]
 
 
-def distinct(texts: Sequence[str]) -> list[str]:
-    """Leave out of parts such as ``cap(releases=3)`` the keys that are the same wherever there are any."""
-    split = [_split(text) for text in texts]
-    with_keys = [keys for _, keys in split if keys]
-    shared = set.intersection(*map(set, with_keys)) if len(set(map(tuple, with_keys))) > 1 else set()
-    out = []
-    for kind, keys in split:
-        left = [key for key in keys if key not in shared]
-        out.append(f"{kind}({', '.join(left)})" if left else kind)
-    return out
-
-
-def _split(text: str) -> tuple[str, list[str]]:
-    """Kind and keys of a part as it is displayed; other text has no keys."""
-    match = re.fullmatch(r"([\w-]+)\((.*)\)", text)
-    if match is None:
-        return text, []
-    keys, depth, start = [], 0, 0
-    inside = match[2]
-    for i, letter in enumerate(inside):
-        depth += (letter in "({[") - (letter in ")}]")
-        if letter == "," and not depth:
-            keys.append(inside[start:i].strip())
-            start = i + 1
-    return match[1], [*keys, inside[start:].strip()]
-
-
-def curves(source: Source, metric: str) -> list[MetricCurve]:
-    """One curve for each cell and model of a metric, in the order of the cells; equal baselines of cells only once."""
-    rows = source.placed_rows(metric)
-    out = []
-    # Baselines and numbers of one cell; a step may be recorded twice when nothing was committed between.
-    for label, model, group in labelled(rows, source.swept, ["cell", "model"]):
+def all_curves(
+    source: Source, metric: str, plan: Plan
+) -> tuple[list[Drawn[MetricCurve]], list[tuple[str, str]]]:
+    """The same, and which lines are the same as others."""
+    parts = []
+    for line, model, group in parts_of(source.placed_rows(metric), plan):
         x, values, held = _on_one_grid(group, source.against)
-        low, median, high = quartiles(values, source.quantile)
-        replicas, agents = group["replica"].nunique(), group["agent"].nunique(dropna=False)
-        bad = group.loc[~np.isfinite(group["value"].to_numpy(dtype=float)), "replica"].nunique()
-        mean = values.mean(axis=1)
-        out.append(MetricCurve(label, model, x, low, median, high, mean, replicas, bad, held, agents))
-    return _once(out)
+        low, median, high = _defined(values, source.quantile)
+        agents = int(group["agent"].nunique(dropna=False))
+        curve = MetricCurve(x, low, median, high, values, held, agents)
+        # What a baseline keeps for ever is the same, however far the run went.
+        constant = model != "main" and bool((median == median[-1]).all())
+        same = (
+            tuple(np.round([low[-1], median[-1], high[-1]], 12))
+            if constant
+            else (x.tobytes(), values.tobytes())
+        )
+        parts.append((line, model, curve, same))
+    return drawn(plan, parts)
 
 
-def _once(drawn: list[MetricCurve]) -> list[MetricCurve]:
-    """Draw a baseline that is the same in all cells only once, and name it by its model."""
-    out = []
-    for model in dict.fromkeys(curve.model for curve in drawn):
-        same = [curve for curve in drawn if curve.model == model]
-        ends = {(curve.low[-1], curve.median[-1], curve.high[-1]) for curve in same}
-        if model != "main" and len(same) > 1 and len(ends) == 1:
-            out.append(replace(max(same, key=lambda curve: curve.x[-1]), label=model))
-        else:
-            out += same
+def _defined(values: Float, band: tuple[float, float]) -> Float:
+    """Quantiles of each row over what is defined in it; NaN where nothing is."""
+    defined = ~np.isnan(values)
+    out = np.full((3, len(values)), np.nan)
+    whole = defined.all(axis=1)
+    out[:, whole] = quartiles(values[whole], band)
+    for row in np.flatnonzero(~whole & defined.any(axis=1)):
+        out[:, row] = quartiles(values[row, defined[row]][None, :], band)[:, 0]
     return out
 
 
 def _on_one_grid(group: pd.DataFrame, against: Against) -> tuple[Float, Float, int]:
-    """Values (grid, replica), means over agents, each held at its last record, and how many replicas end early."""
+    """Values (grid, replica), means over agents, between records interpolated, and how many replicas end early."""
     parts = [
-        (replica, part.sort_values(["step", "time"], kind="stable"))
+        (replica, part.sort_values(["step", "time"], kind="stable").drop_duplicates("x", keep="last"))
         for (replica, _), part in group.groupby(["replica", "agent"], sort=True, dropna=False)
     ]
     xs = [part["x"].to_numpy(dtype=float) for _, part in parts]
-    end = max(x[-1] for x in xs)
-    grid = np.linspace(0.0, end, POINTS) if against in UNEVEN else np.unique(np.concatenate(xs))
-    # Before its first record a replica has nothing but that record.
-    values = [
-        part["value"].to_numpy(dtype=float)[np.maximum(np.searchsorted(x, grid, side="right") - 1, 0)]
-        for x, (_, part) in zip(xs, parts, strict=True)
-    ]
     of = np.array([replica for replica, _ in parts])
+    ends = np.sort(
+        [max(x[-1] for x, other in zip(xs, of, strict=True) if other == one) for one in np.unique(of)]
+    )
+    # As far as half of the replicas go: what is held beyond would be no result.
+    end = ends[len(ends) // 2]
+    grid = np.unique(np.concatenate(xs))
+    if against in UNEVEN and len(grid) > max(map(len, xs)) + len(xs):
+        grid = np.linspace(0.0 if against == "epsilon" else grid[0], end, POINTS)
+    grid = grid[grid <= end]
+    at = _held if against == "epsilon" else _between
+    values = [
+        at(x, part["value"].to_numpy(dtype=float), grid) for x, (_, part) in zip(xs, parts, strict=True)
+    ]
     means = [np.stack(values)[of == replica].mean(axis=0) for replica in np.unique(of)]
-    early = {replica for x, (replica, _) in zip(xs, parts, strict=True) if x[-1] < end}
+    early = {replica for x, replica in zip(xs, of, strict=True) if x[-1] < grid[-1]}
     return grid, np.stack(means, axis=1), len(early)
+
+
+def _held(x: Float, y: Float, grid: Float) -> Float:
+    """Each value until the next: privacy is spent at once."""
+    return y[np.maximum(np.searchsorted(x, grid, side="right") - 1, 0)]
+
+
+def _between(x: Float, y: Float, grid: Float) -> Float:
+    """Values between records, on straight lines; NaN before the first that is defined.
+
+    Undefined afterwards, a model has diverged: infinite.
+    """
+    defined = np.flatnonzero(~np.isnan(y))
+    if not defined.size:
+        return np.full(grid.size, np.nan)
+    start = defined[0]
+    x, y = x[start:], np.where(np.isnan(y), np.inf, y)[start:]
+    finite = np.isfinite(y)
+    out = np.interp(grid, x, np.where(finite, y, 0.0))
+    if not finite.all():
+        out[np.interp(grid, x, (~finite).astype(float)) > 0] = np.inf
+    if start:
+        out[grid < x[0]] = np.nan
+    return out
 
 
 def finals(source: Source, metric: str) -> pd.DataFrame:

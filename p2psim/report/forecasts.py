@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 from p2psim.analysis.forecasts.forecast import Calibration
 from p2psim.analysis.forecasts.study import CellForecast
-from p2psim.report import notes, panels, style
-from p2psim.report.curves import values_of_rows
-from p2psim.report.source import FITNESS, as_text, named
+from p2psim.report import files, notes, scales, style
+from p2psim.report.channels import MOST_LINES
+from p2psim.report.source import FITNESS
+from p2psim.report.words import as_text, labels_of_values, named, names_of, words
 from p2psim.scenario.cells import labels_of
 
 #: Cells that have figures of their own.
@@ -21,6 +22,14 @@ _MOST = 6
 
 #: Owners that have a bar of their own; so many names of so many characters stand side by side.
 _BARS, _UPRIGHT, _SHORT_NAME = 40, 12, 6
+
+#: What is said under a figure where a flag is raised.
+FLAGS = {
+    "not_private": "Not private: the mechanism as run guarantees nothing",
+    "scaled_records": "Scaled (scale_records): noise as if each record stood for {scale}",
+    "public_graph_assumed": "The graph is assumed to be public (public_graph_assumed)",
+    "data_dependent_step": "The step size was chosen from private data (data_dependent_step)",
+}
 
 #: Factors of all budgets that lines are drawn at.
 FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -51,10 +60,13 @@ def cell_labels(forecasts: Sequence[CellForecast]) -> list[str]:
     cells = [forecast.cell for forecast in forecasts]
     known = labels_of(cells)
     keys = [key for key in cells[0].swept if len({repr(cell.swept[key]) for cell in cells}) > 1]
-    columns = [
-        [known.get(key, {}).get(str(cell.swept[key]), cell.swept[key]) for cell in cells] for key in keys
-    ]
-    return list(map(", ".join, values_of_rows(keys, columns, len(cells))))
+    labels = []
+    for key, name in zip(keys, names_of(keys), strict=True):
+        values = [cell.swept[key] for cell in cells]
+        labels.append(
+            labels_of_values([known.get(key, {}).get(str(value), value) for value in values], name)[1]
+        )
+    return [", ".join(parts) for parts in zip(*labels, strict=True)] if labels else ["" for _ in cells]
 
 
 def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
@@ -72,10 +84,11 @@ def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
         "public_graph_assumed": caveats.public_graph_assumed,
         "data_dependent_step": caveats.data_dependent_step,
     }
-    lines += [f"{notes.FLAGS[flag].format(scale=f'{scale:g}')}." for flag, holds in raised.items() if holds]
+    lines += [f"{FLAGS[flag].format(scale=f'{scale:g}')}." for flag, holds in raised.items() if holds]
     if getattr(scenario.learning.algorithm, "form", None) == "printed":
         lines.append("Form printed: the update as the paper prints it.")
-    return (*lines, *notes.warnings(cell.warnings))
+    # Those that say that ψ must not be taken at face value.
+    return (*lines, *(f"Warning: {text}." for text in cell.warnings if "ψ" in text or "stability" in text))
 
 
 def draw_forecasts(forecasts: Sequence[CellForecast], folder: str) -> list[Path]:
@@ -118,7 +131,7 @@ def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
         for number, cell in enumerate(graphs[:_MOST]):
             if cell.of.agents:
                 figures[f"forecast-agents{f'-{number}' if len(graphs) > 1 else ''}"] = _agents(cell)
-        return style.save_all(figures, folder)
+        return files.save_all(figures, folder)
 
 
 #: Label of the axis of expected ψ.
@@ -128,7 +141,7 @@ _EXPECTED = "expected ψ (dimensionless)"
 def _run(cells: Sequence[DrawnForecast]) -> Figure:
     """What is expected along the run, what is left of it without noise, local models, and pilot replicas."""
     figure, axes = style.new_axes()
-    metric, first, shown = cells[0].of.metric, cells[0].of.curve, cells[: style.COLOURS]
+    metric, first, shown = cells[0].of.metric, cells[0].of.curve, cells[:MOST_LINES]
     of_learner = metric == FITNESS
     for number, cell in enumerate(shown):
         line, curve = style.plain_line(number), cell.of.curve
@@ -142,14 +155,14 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
     local = {cell.of.curve.alone for cell in shown} - {None}
     for number, alone in enumerate(sorted(local)[:3]):
         of_first = None if number else "local models, without noise"
-        axes.axhline(alone, color="black", linestyle=":", label=of_first)
+        axes.axhline(alone, color=style.REFERENCE, linestyle=":", label=of_first)
     axes.set_yscale("log")
     along = {"step": style.AXIS_LABELS["step"], "commits": "updates of all agents"}
     remark = f"Thick: {'E[ψ]' if of_learner else 'what is expected'}"
     remark += "; thin: without noise." if first.noiseless is not None else "."
     if any(cell.pilots is not None for cell in shown):
         remark += " Points: pilots, ± 2 standard errors."
-    title = f"Expected {panels.words(metric)} along the run"
+    title = f"Expected {words(metric)} along the run"
     x = along.get(first.axis, "time (mean clock periods)")
     y = _EXPECTED if of_learner else style.metric_label(metric)
     remarks = [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)]
@@ -185,14 +198,15 @@ def _finished(
 def _partners(cell: DrawnForecast) -> Figure:
     """Expected ψ against the number of average owners at several ε, and what one reaches alone."""
     figure, axes = style.new_axes()
-    most = max(100, 4 * len(cell.of.parties))
+    most, shades = max(100, 4 * len(cell.of.parties)), style.colours(len(FACTORS), ordered=True)
     numbers = np.unique(np.geomspace(2, most, 14).round().astype(int))
     for number, factor in enumerate(FACTORS):
         epsilon = factor * cell.of.alike.epsilon
         psi = np.array([cell.of.alike.psi(int(N), epsilon) for N in numbers])
-        axes.plot(numbers, psi, label=budget(epsilon), markersize=4, **style.line_style(number))
+        axes.plot(numbers, psi, label=budget(epsilon), color=shades[number])
+        style.note(axes, budget(epsilon), numbers, psi)
     axes.axhline(cell.of.alike.alone, color="black", linestyle=":", label="alone, without noise")
-    style.log_axes(axes)
+    scales.log_axes(axes)
     remark = "E[ψ] at the end of N owners like the average one; dotted: mean ψ of the optimum of one's own records."
     title = "Does it pay to join?"
     return _finished(figure, axes, cell, "owners N, all alike", _EXPECTED, title, remark)
@@ -219,7 +233,7 @@ def _surface(cell: DrawnForecast) -> Figure:
         where = "Above the black line it pays"
     else:
         where = f"It pays {'everywhere' if shown.max() <= cell.of.alike.alone else 'nowhere'} here"
-    style.log_axes(axes)
+    scales.log_axes(axes)
     remark = "E[ψ] at the end of N owners like the average one; it pays where that is less than the mean ψ of one alone"
     x, y, title = "owners N, all alike", style.AXIS_LABELS["epsilon"], f"Does it pay to join? {where}"
     return _finished(figure, axes, cell, x, y, title, f"{remark}, without noise.")
@@ -229,13 +243,15 @@ def _alone(cell: DrawnForecast) -> Figure:
     """What each owner reaches alone against its size; horizontal lines are what all reach together at several ε."""
     figure, axes = style.new_axes()
     records, label = cell.of.setting.model.records, "each owner alone, without noise"
+    shades = style.colours(len(FACTORS), ordered=True)
     style.mark(axes, records, cell.of.alone, "o", 4, "black", label=label)
     for number, factor in enumerate(FACTORS):
         psi = cell.of.psi_at(factor)
         if np.isfinite(psi):
             label = f"together, {budget(factor * cell.of.alike.epsilon)}"
-            axes.axhline(psi, label=label, **style.plain_line(number))
-    style.log_axes(axes)
+            axes.axhline(psi, label=label, color=shades[number])
+            style.note(axes, label, np.nan, psi)
+    scales.log_axes(axes)
     remark = "Point: ψ of the optimum of an owner's own records, without noise. Line: E[ψ] of all owners at the end"
     x, y, title = "records of the owner (number)", "ψ (dimensionless)", "Who gains: owners above a line"
     return _finished(figure, axes, cell, x, y, title, f"{remark}; all budgets are multiplied alike.")
@@ -245,13 +261,13 @@ def _budgets(cells: Sequence[DrawnForecast]) -> Figure:
     """Expected ψ of several sets of partners against ε, and what the first owner reaches alone in each."""
     figure, axes = style.new_axes()
     factors = np.geomspace(0.01, 100, 33)
-    shown = cells[: style.COLOURS]
+    shown = cells[:MOST_LINES]
     for number, cell in enumerate(shown):
         psi = np.array([cell.of.psi_at(float(factor)) for factor in factors])
         line, label = style.plain_line(number), cell.label or "together"
         axes.plot(factors * cell.of.alike.epsilon, psi, label=label, **line)
         axes.axhline(cell.of.alone[0], color=line["color"], linestyle=":", linewidth=1)
-    style.log_axes(axes)
+    scales.log_axes(axes)
     remark = "Line: E[ψ] of all owners at the end. Dotted, in its colour: ψ of the optimum of the first owner's records"
     remarks = [f"{remark}, without noise.", *left_out(len(cells) - len(shown)), *common_notes(shown)]
     x = "privacy budget ε (all owners' multiplied alike)"

@@ -1,108 +1,70 @@
-"""What must be said under a figure: flags of the ledger, and what could not be drawn as it is."""
+"""What stands under a figure, n and the band; and the badge of a run whose ε is not what it claims."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from p2psim.report.curves import MetricCurve
 from p2psim.report.source import Source
 from p2psim.runs.summary import raised_flags
-from p2psim.scenario import notices
 
-FLAGS: Mapping[str, str] = {
-    "not_private": "Not private: the mechanism as run guarantees nothing",
-    "bound_violated": "Bound violated: gradients exceeded the declared sensitivity; ε as claimed is not met",
-    "over_budget": "Over budget: an agent spent more than its budget",
-    "scaled_records": "Scaled (scale_records): noise as if each record stood for {scale}",
-    "public_graph_assumed": "The graph is assumed to be public (public_graph_assumed)",
-    "data_dependent_step": "The step size was chosen from private data (data_dependent_step)",
-    "clairvoyant": "Clairvoyant: the allocation knows the wakes that will happen",
-}
-
-#: Warnings of a run that are repeated under a figure.
-MOST_WARNINGS = 3
+#: Fewer replicas than this are drawn one by one: quartiles of so few say little.
+FEW = 8
 
 
-def run_notes(source: Source) -> list[str]:
-    """Notes on the run as a whole, the same under all of its figures."""
-    out = []
+def badge(source: Source) -> str:
+    """What a reader must not miss, in capitals; empty where there is nothing.
+
+    A run that claims no privacy, without noise and with no finite budget anywhere, needs no warning.
+    """
     flags = raised_flags(source.ledger)
-    for flag in filter(flags.any().get, FLAGS):
-        raised, cells = source.ledger.loc[flags[flag], "cell"].nunique(), source.ledger["cell"].nunique()
-        some = "" if raised == cells else f" (in {raised} of {cells} cells)"
-        out.append(FLAGS[flag].format(scale=_scale(source)) + some + ".")
-    # What is wrong with the printed forms of other algorithms concerns their steps, not what they minimise.
-    of_star = source.says("learning.algorithm.kind") == "async-star"
-    wrong = ", which minimises another objective" if of_star else ""
-    if "learning.algorithm.form" in source.swept:
-        out.append(f"Form printed is the update as the paper prints it{wrong}.")
-    elif source.says("learning.algorithm.form") == "printed":
-        out.append(f"Form printed: the update as the paper prints it{wrong}.")
-    telling = warnings(source.warnings)
-    more = len(telling) - MOST_WARNINGS
-    out += telling[:MOST_WARNINGS]
-    return [*out, f"{more} more such warnings: see manifest.json."] if more > 0 else out
+    claimed = source.says("privacy.mechanism.kind") not in (None, "none")
+    if "budget" in source.ledger:
+        claimed |= bool(np.isfinite(source.ledger["budget"].to_numpy(dtype=float, na_value=np.inf)).any())
+    for flag, text in (
+        ("not_private", "NOT PRIVATE"),
+        ("bound_violated", "ε VOID"),
+        ("over_budget", "OVER BUDGET"),
+    ):
+        if flag not in flags or not flags[flag].any() or (flag == "not_private" and not claimed):
+            continue
+        rows = flags[flag]
+        if flag == "not_private" and "budget" in source.ledger:
+            # That ε = ∞ buys no privacy stands beside the line itself.
+            finite = np.isfinite(source.ledger["budget"].to_numpy(dtype=float, na_value=np.inf))
+            rows = rows & finite if finite.any() else rows
+        raised, cells = source.ledger.loc[rows, "cell"].nunique(), source.ledger["cell"].nunique()
+        if raised:
+            return text if raised == cells else f"{text}: {raised} of {cells} cells"
+    return ""
 
 
-def warnings(texts: Iterable[str]) -> list[str]:
-    """Those of the warnings of a run that say that ψ must not be taken at face value."""
-    return [f"Warning: {text}." for text in texts if "ψ" in text or "stability" in text]
+def spread(
+    source: Source, counts: Sequence[int], shape: str = "band", agents: int = 1, cut: bool = False
+) -> str:
+    """How many replicas there are, and what line and band show of them."""
+    of = f" (each the mean over {agents} agents)" if agents > 1 else ""
+    line = {"band": "line", "bar": "point"}[shape]
+    if max(counts) == 1:
+        text = f"n = 1 replica{of}"
+    elif min(counts) < FEW:
+        text = f"n = {replicas(counts)}{of}, each drawn; {line}: median"
+    else:
+        text = f"n = {replicas(counts)}{of}; {line}: median, {shape}: {source.band_words}"
+    return f"{text}; a line ends where half of its replicas have ended." if cut else f"{text}."
 
 
-def _scale(source: Source) -> str:
-    if "privacy.scale_records" in source.swept:
-        values = sorted(source.metrics["privacy.scale_records"].unique())
-        return " or ".join(f"{value:g}" for value in values)
-    value = source.says("privacy.scale_records")
-    return "several" if value is None else f"{value:g}"
+def alike(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Say which lines are not drawn since others are the same."""
+    return (
+        [f"Drawn once, since they are the same: {'; '.join(f'{a} and {b}' for a, b in pairs)}."]
+        if pairs
+        else []
+    )
 
 
-def curve_notes(drawn: Sequence[MetricCurve], log: bool, source: Source) -> list[str]:
-    """Notes on curves: what line and band are, and replicas or values that cannot be seen in them."""
-    agents = max(c.agents for c in drawn)
-    held_by = replicas([c.replicas for c in drawn])
-    out = [f"Line: median; band: {source.band_words} of {held_by}.{means_note(agents)}"]
-    bad = [(c.label, c.not_finite, c.replicas) for c in drawn if c.not_finite]
-    if bad:
-        each = [f"{count} of {total} replicas{of(label)}" for label, count, total in bad]
-        out.append(
-            f"Infinite or undefined values, counted as +∞, in {', '.join(each)}; "
-            "nothing is drawn where they decide."
-        )
-    held = sum(c.held for c in drawn)
-    if source.against == "epsilon":
-        out.append("A replica ends where it spends no more, with all that it learned since without spending.")
-    elif held and source.against == "time":
-        out.append("After its last record a replica keeps its last value.")
-    elif held:
-        of_all = f"Of {sum(c.replicas for c in drawn)} replicas of all lines, {held}"
-        out.append(f"{of_all} end before the others and are held at their last value.")
-    if log:
-        out += hidden_note([v for c in drawn for v in (c.low, c.median, c.high)])
-    return out
-
-
-def comparability(metrics: Sequence[str], source: Source) -> list[str]:
-    """Notes on metrics that cannot be compared between the graphs of a sweep."""
-    return [
-        f"{note[0].upper()}{note[1:]}."
-        for note in notices.comparability(metrics, source.swept, source.scenario)
-    ]
-
-
-def means_note(agents: int) -> str:
-    """Say that values are means over agents, where there are several."""
-    return f" Values are means over {agents} agents." if agents > 1 else ""
-
-
-def hidden_note(drawn: Sequence[ArrayLike]) -> list[str]:
-    """Say how many of the drawn values a log axis cannot show."""
-    values = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in drawn])
-    hidden = int(np.sum(values <= 0))
-    if not hidden:
-        return []
-    return [f"{hidden} of {len(values)} quartiles are zero or negative and cannot be shown on the log axis."]
+def some(labels: Sequence[str], most: int = 3) -> str:
+    """Labels one after the other, as many as a title has room for."""
+    return "; ".join(labels[:most]) + ("; …" if len(labels) > most else "")
 
 
 def of(label: str) -> str:
@@ -120,3 +82,20 @@ def between(counts: Sequence[int]) -> str:
     """``20``, or ``18 to 20`` where counts differ."""
     low, high = min(counts), max(counts)
     return str(low) if low == high else f"{low} to {high}"
+
+
+def not_drawn(values: np.ndarray, log: bool) -> list[str]:
+    """How many last values are not finite, or have no place on a log axis."""
+    infinite = int(np.isinf(values).sum())
+    undefined = int(np.isnan(values).sum())
+    hidden = int((np.isfinite(values) & (values <= 0)).sum()) if log else 0
+    parts = [
+        f"{count} of {values.size} {what}"
+        for count, what in (
+            (infinite, "values are infinite and count as +∞"),
+            (undefined, "values are undefined and are left out"),
+            (hidden, "values are zero or negative and have no place on the log axis"),
+        )
+        if count
+    ]
+    return [f"{'; '.join(parts)}."] if parts else []

@@ -1,28 +1,27 @@
-"""Figures of one panel or of several: their places, the names of their axes, their titles and notes."""
+"""Figures of one panel or of several: their places, lines, names, titles and notes."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
-from p2psim.report import notes, style
-from p2psim.report.curves import MetricCurve
+from p2psim.report import notes, scales, style
+from p2psim.report.channels import MOST_LINES, MOST_PANELS, Plan
+from p2psim.report.curves import Drawn, MetricCurve
 from p2psim.report.source import Source
-
-#: Panels beside each other, and inches of one.
-COLUMNS, WIDTH, HEIGHT = 3, 3.6, 2.5
-
-#: The same of figures of many rows, and characters of a row's name that fit in a line there.
-MANY_COLUMNS, LONG_LINE = 5, 60
-
-#: More lines than this in one panel cannot be told apart: then they go to several panels, or become rows.
-MOST_LINES = 12
+from p2psim.report.words import words
 
 #: More rows than this cannot be read.
 MOST_ROWS = 60
+
+#: More columns than this of a figure whose rows are metrics.
+MOST_COLUMNS = 6
 
 #: The horizontal axes of a run, in a title.
 _AXIS_WORDS: Mapping[str, str] = {
@@ -45,78 +44,182 @@ def axis_words(source: Source) -> str:
 
 def stem(source: Source, name: str) -> str:
     """File name of a figure without its extension."""
-    return name if source.against == "step" else f"{name}-{source.against}"
+    return name if source.against == source.usual else f"{name}-{source.against}"
 
 
-def new_panels(count: int, below: str) -> tuple[Figure, list[Axes]]:
+def new_panels(
+    count: int, below: str, sharey: bool = False, sharex: bool = True
+) -> tuple[Figure, list[Axes]]:
     """A figure of several panels, row by row, whose common horizontal axis is labelled at the lowest ones."""
-    columns = min(count, COLUMNS)
+    columns = min(count, style.fitting(2.5, 4))
+    if columns == 3 and count == 4:
+        columns = 2
     rows = math.ceil(count / columns)
-    figure = style.new_figure(WIDTH * columns + 0.6, HEIGHT * rows + 0.8)
-    axes = _places(figure, rows, columns, count, sharex=True)
-    for place, panel in enumerate(axes):
-        # Where the last row is short, those above its gap are the lowest.
-        lowest = place + columns >= count
-        panel.tick_params(labelbottom=lowest, labelsize="small")
-        if lowest:
-            panel.set_xlabel(below, fontsize="small")
-    return figure, axes
-
-
-def row_panels(names: Sequence[str], count: int, many: bool | None = None) -> tuple[Figure, list[Axes]]:
-    """A figure of several panels whose common vertical axis has a row for each name, the first on top."""
-    # Many rows stand close together, with a line each, and then there is room for more panels beside each other.
-    many = len(names) > MOST_LINES if many is None else many
-    lines = [[name] if many and len(name) <= LONG_LINE else style.broken(name) for name in names]
-    columns = min(count, MANY_COLUMNS if many else COLUMNS)
-    blocks = math.ceil(count / columns)
-    height = 1.0 + len(names) * (0.05 if many else 0.14) + 0.18 * sum(map(len, lines))
-    longest = max(len(line) for of_one in lines for line in of_one)
-    width = 5.2 if columns == 1 else 1.0 + (2.3 if many else 2.8) * columns
-    figure = style.new_figure(width + 0.085 * longest, 0.6 + height * blocks)
-    axes = _places(figure, blocks, columns, count, sharey=True)
-    axes[0].set_yticks(range(len(lines)), ["\n".join(label) for label in lines], fontsize="small")
-    axes[0].set_ylim(len(lines) - 0.5, -0.5)
-    for first in axes[::columns]:
-        first.tick_params(axis="y", labelsize="small")
-    return figure, axes
-
-
-def _places(figure: Figure, rows: int, columns: int, count: int, **shared: Any) -> list[Axes]:
-    """The first places of a grid; the others stay empty."""
-    axes: list[Axes] = list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
+    height = 0.58 if columns == 1 else (0.72 if rows > 1 else 0.85) / columns
+    figure = style.new_figure(rows * height * style.page().width + style.lines_high(2 * rows))
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey).flat)
     for spare in axes[count:]:
         spare.remove()
-    return axes[:count]
+    for place, panel in enumerate(axes[:count]):
+        # Where the last row is short, those above its gap are the lowest.
+        lowest = place + columns >= count
+        panel.tick_params(labelbottom=lowest or not sharex)
+        if place // columns == rows - 1:
+            panel.set_xlabel(style.in_lines(below, style.characters(0.9 / columns)))
+    return figure, axes[:count]
 
 
-def grid_panels(rows: Sequence[str], columns: Sequence[str], below: str) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of rows and columns of small panels, named at the left and on top; rows share their vertical axis."""
-    figure = style.new_figure(1.2 + 2.7 * len(columns), 1.2 + 1.7 * len(rows))
-    grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey="row")
-    for text, axes in zip(rows, grid[:, 0], strict=True):
-        axes.set_ylabel(style.wrapped(text, 18), fontsize="small")
-    for text, axes in zip(columns, grid[0], strict=True):
-        name(axes, text)
-    for axes in grid[-1]:
-        axes.set_xlabel(style.wrapped(below, 26), fontsize="small")
-    for axes in grid.flat:
-        axes.tick_params(labelsize="small")
+def metric_panels(plan: Plan, metrics: Sequence[str], below: str) -> tuple[Figure, list[list[Axes]]]:
+    """Panels of metrics, each a list with those of the plan; rows and columns where there are several of both."""
+    if len(plan.titles) > MOST_PANELS:
+        raise InputError(f"{len(plan.titles)} panels are too many for one figure; --facet KEY draws several")
+    if len(metrics) == 1:
+        figure, axes = new_panels(len(plan.titles), below, sharey=True)
+        for title, panel in zip(plan.titles, axes, strict=True):
+            name(panel, title)
+        return figure, [axes]
+    if len(plan.titles) == 1:
+        figure, axes = new_panels(len(metrics), below)
+        for metric, panel in zip(metrics, axes, strict=True):
+            name(panel, _unit(metric))
+        return figure, [[panel] for panel in axes]
+    if len(plan.titles) > MOST_COLUMNS:
+        raise InputError(
+            f"{len(plan.titles)} columns are too many for a figure of {len(metrics)} metrics; name one with --metric, "
+            "or draw a figure for each value of a swept key, --facet KEY"
+        )
+    columns = len(plan.titles)
+    width = style.page().width / columns
+    figure = style.new_figure(len(metrics) * max(0.6 * width, style.lines_high(5)) + style.lines_high(3))
+    grid = figure.subplots(len(metrics), columns, squeeze=False, sharex=True, sharey="row")
+    for metric, row in zip(metrics, grid, strict=True):
+        row[0].set_ylabel(style.broken(_unit(metric), 18))
+    for title, panel in zip(plan.titles, grid[0], strict=True):
+        name(panel, title)
+    for panel in grid[-1]:
+        panel.set_xlabel(style.in_lines(below, style.characters(0.9 / columns)))
     return figure, [list(row) for row in grid]
+
+
+def _unit(metric: str) -> str:
+    """A metric's name for a small panel, with what is better."""
+    label = style.metric_label(metric)
+    arrow = " ↓" if label.endswith("lower is better") else " ↑" if label.endswith("higher is better") else ""
+    return words(metric) + arrow
+
+
+def name_values(figure: Figure, axes: Sequence[Axes], label: str) -> None:
+    """Write the label of the vertical axis that all panels share."""
+    high = int(0.75 * figure.get_figheight() * 72 / (0.56 * style.page().font))
+    text = style.in_lines(label, max(18, high))
+    if len(axes) == 1:
+        axes[0].set_ylabel(text)
+    else:
+        figure.supylabel(text, fontsize=style.page().font)
+
+
+def row_panels(names: Sequence[str], count: int, each: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure of several panels whose common vertical axis has a row for each name, the first on top.
+
+    A row has room for ``each`` points one below the other.
+    """
+    lines = [style.broken(name, style.characters(0.4)) for name in names]
+    columns = min(count, style.fitting(2.4, 5))
+    blocks = math.ceil(count / columns)
+    rows = sum(max(1.5, line.count("\n") + 1, 0.62 * each + 0.5) for line in lines)
+    figure = style.new_figure(blocks * (style.lines_high(rows) + style.lines_high(2.5)))
+    axes = list(figure.subplots(blocks, columns, squeeze=False, sharey=True).flat)
+    for spare in axes[count:]:
+        spare.remove()
+    axes[0].set_yticks(range(len(lines)), lines)
+    axes[0].set_ylim(len(lines) - 0.5, -0.5)
+    for panel in axes[:count] if each > 1 else ():
+        panel.hlines(
+            np.arange(1, len(lines)) - 0.5, 0, 1, transform=panel.get_yaxis_transform(), color="0.85", lw=0.8
+        )
+        panel.grid(axis="y", visible=False)
+    return figure, axes[:count]
 
 
 def name(axes: Axes, text: str) -> None:
     """Write what a panel shows above it."""
-    axes.set_title("\n".join(style.broken(text)) if text else "", loc="left", fontsize="small")
+    spec = axes.get_gridspec()
+    columns = spec.ncols if spec is not None else 1
+    size = style.page().font * 0.92
+    axes.set_title(
+        style.broken(text, style.characters(0.95 / columns)) if text else "", loc="left", fontsize=size
+    )
 
 
-def draw_curve(axes: Axes, curve: MetricCurve, index: int, label: str | None, band: bool = True) -> None:
-    """Draw the line with this number in a small panel, with its band."""
-    look = style.plain_line(index)
-    if band:
-        style.shade(axes, curve.x, curve.low, curve.high, look["color"])
-    axes.plot(curve.x, curve.median, label=label, linewidth=1.5, **look)
+def draw_curve(axes: Axes, drawn: Drawn[MetricCurve], look: Mapping[str, Any] | None = None) -> None:
+    """Draw a line with its band; of few replicas each, thin. A baseline is a plain line."""
+    curve = drawn.what
+    look = look or ({**drawn.line.look, "marker": ""} if drawn.is_main else style.reference())
+    label = drawn.label or words(drawn.model)
     axes.margins(x=0.02)
+    if not drawn.is_main:
+        x = curve.x
+        if len(x) and (curve.median == curve.median[-1]).all():
+            axes.axhline(curve.median[-1], **look)
+        else:
+            axes.plot(x, curve.median, **look)
+        style.note(axes, label, x, curve.median)
+        return
+    if curve.replicas < notes.FEW:
+        if curve.replicas > 1:
+            axes.plot(
+                curve.x, np.ma.masked_invalid(curve.each), color=look["color"], linewidth=0.5, alpha=0.5
+            )
+        axes.plot(curve.x, curve.median, label=label, **look)
+        style.note(axes, label, curve.x, curve.median)
+        for replica, values in enumerate(curve.each.T if curve.replicas > 1 else ()):
+            style.note(axes, f"{label}, replica {replica}", curve.x, values)
+        return
+    style.shade(axes, curve.x, curve.low, curve.high, look["color"])
+    axes.plot(curve.x, curve.median, label=label, **look)
+    style.note(axes, label, curve.x, curve.median, curve.low, curve.high)
+
+
+def references(drawn: Sequence[Drawn[Any]]) -> dict[str, dict[str, Any]]:
+    """Looks of baselines by model: dashes tell models apart."""
+    models = list(dict.fromkeys(one.model for one in drawn if not one.is_main))
+    return {model: style.reference(index) for index, model in enumerate(models)}
+
+
+def explain(
+    figure: Figure,
+    axes: Sequence[Axes],
+    plan: Plan,
+    drawn: Sequence[Drawn[Any]],
+    ends: Sequence[tuple[float, str, Any]] = (),
+) -> None:
+    """Name lines beside their ends where one panel has room for that, else in a legend."""
+    looks = references(drawn)
+    if len(axes) == 1 and ends and plan.dash is None and scales.label_ends(axes[0], ends):
+        return
+    entries = plan.legend()
+    if not entries and len(plan.lines) > 1 and not plan.is_alone:
+        entries = [(line.label, Line2D([], [], **{**line.look, "marker": ""})) for line in plan.lines]
+    if looks and not entries and not plan.is_alone:
+        entries = [(plan.source.main, Line2D([], [], **{**plan.lines[0].look, "marker": ""}))]
+    if looks and entries and entries[0][1] is None:
+        entries.append(("", None))
+    entries += [(words(model).replace("-", " "), Line2D([], [], **look)) for model, look in looks.items()]
+    style.put_legend(figure, entries)
+
+
+def changing(source: Source, metrics: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Metrics that are worth a panel, since they change, and a note on those that have one value throughout."""
+    values = {metric: source.rows(metric)["value"].to_numpy(dtype=float) for metric in metrics}
+    constant = [
+        m for m in metrics if np.array_equal(values[m], np.full_like(values[m], values[m][0]), equal_nan=True)
+    ]
+    if len(metrics) == 1 or len(constant) in (0, len(metrics)):
+        return list(metrics), []
+    known = ", ".join(f"{words(metric)} {values[metric][0]:g}" for metric in constant)
+    return [metric for metric in metrics if metric not in constant], [
+        f"Always the same, so not drawn: {known}."
+    ]
 
 
 def left_out(number: int, most: int = MOST_ROWS, what: str = "rows") -> list[str]:
@@ -125,34 +228,23 @@ def left_out(number: int, most: int = MOST_ROWS, what: str = "rows") -> list[str
     return [f"The first {most} of {number} {what} are drawn; {rest}."] if number > most else []
 
 
-def changing(source: Source, metrics: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Metrics that are worth a panel, since they change, and a note on those that have one value throughout."""
-    values = {metric: source.rows(metric)["value"].to_numpy(dtype=float) for metric in metrics}
-    constant = [metric for metric in metrics if (values[metric] == values[metric][0]).all()]
-    if len(constant) in (0, len(metrics)):
-        return list(metrics), []
-    known = ", ".join(f"{words(metric)} {values[metric][0]:g}" for metric in constant)
-    return [metric for metric in metrics if metric not in constant], [f"Always the same: {known}."]
+def too_many(plan: Plan) -> None:
+    """Refuse more lines than one panel can have.
+
+    Raises
+    ------
+    InputError
+        Which says how to draw them.
+    """
+    if len(plan.lines) > MOST_LINES * max(1, len(plan.titles)):
+        raise InputError(f"{len(plan.lines)} lines are too many for this figure; draw several: --facet KEY")
 
 
-def words(metric: str) -> str:
-    """A metric's name as words of a title."""
-    return metric.replace("_", " ")
-
-
-def finish(
-    figure: Figure, axes: Axes, source: Source, x: str, y: str, title: str, remarks: Sequence[str]
-) -> None:
-    """Write the labels, title, legend, remarks and the notes on the run of a figure of one panel."""
-    style.finish(figure, axes, x, y, source.title(title), [*remarks, *notes.run_notes(source)])
-
-
-def finish_panels(
-    figure: Figure, source: Source, title: str, remarks: Sequence[str], legend: Axes | None = None
-) -> None:
-    """Write the title of the whole figure, the legend of one of its panels, remarks and the notes on the run."""
-    width = int(figure.get_figwidth() / style.TITLE_CHARACTER)
-    figure.suptitle(style.wrapped(source.title(title), width), x=0.01, ha="left", fontsize="medium")
-    if legend is not None:
-        style.add_legend(figure, legend)
-    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
+def finish(figure: Figure, source: Source, title: str, remarks: Sequence[str]) -> None:
+    """Write the title of the whole figure, the badge and the footnote."""
+    warning = notes.badge(source)
+    room = style.characters(0.94) - (len(warning) + 3 if warning else 0)
+    text = style.wrapped(source.title(title), max(20, room))
+    figure.suptitle(text, x=0.01, ha="left", fontsize=style.page().font * 1.08)
+    style.add_badge(figure, warning)
+    style.add_footnote(figure, remarks)

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import AGAINST, MEASURED_AXES
+from p2psim.report.words import as_text, named, short
 from p2psim.runs.result import Result
 from p2psim.runs.store import plain_scenario
+from p2psim.scenario.labels import given_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +92,10 @@ class Source(FigureRequest):
         Swept key that the ends of cells are drawn against.
     fixed : mapping
         Swept keys that have one value in all cells that are left, and this value.
+    names : mapping
+        Words that the scenario gives swept keys.
+    values : mapping
+        Words that it gives their values, by key and by the column's text.
     """
 
     metrics: "pd.DataFrame"
@@ -103,6 +109,8 @@ class Source(FigureRequest):
     against: Against = "step"
     key: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -114,6 +122,12 @@ class Source(FigureRequest):
         """Dotted keys that the run sweeps: the columns before ``cell``."""
         columns = list(self.metrics.columns)
         return columns[: columns.index("cell")]
+
+    @property
+    def usual(self) -> Against:
+        """The axis of curves where none is asked for: time, where the run recorded by time."""
+        every = self.says("record.every")
+        return "time" if isinstance(every, Mapping) and every.get("time") is not None else "step"
 
     def recorded(self) -> list[str]:
         """Names of the metrics in the run."""
@@ -164,8 +178,24 @@ class Source(FigureRequest):
     def title(self, what: str) -> str:
         """A figure's title: the one that was asked for, or the run's name and `what`; and the values that are fixed."""
         text = self.heading or (f"{self.name}: {what}" if self.name else what[:1].upper() + what[1:])
-        fixed = ", ".join(named(short(key), as_text(value)) for key, value in self.fixed.items())
+        fixed = ", ".join(self.said(key, value) for key, value in self.fixed.items())
         return f"{text} ({fixed})" if fixed else text
+
+    def name_of(self, key: str) -> str:
+        """Words of a swept key: those that the scenario gives it, or its last ones."""
+        return self.names.get(key) or short(key)
+
+    def said(self, key: str, value: Any) -> str:
+        """A swept key and one of its values, as titles say them."""
+        given = self.values.get(key, {}).get(as_text(value))
+        return given or named(self.name_of(key), as_text(value))
+
+    @property
+    def main(self) -> str:
+        """What the run's own model is called beside baselines: the algorithm's name."""
+        kind = self.says("learning.algorithm.kind")
+        given = self.values.get("learning.algorithm", {}).get(str(kind))
+        return given or str(kind or "main").replace("-", " ")
 
     @property
     def band_words(self) -> str:
@@ -185,7 +215,7 @@ class Source(FigureRequest):
     def showing(self, request: FigureRequest) -> "Source":
         """The same tables, to be drawn as asked."""
         along = request.against is None or request.against in AGAINST
-        axis, key = (request.against or "step", None) if along else ("step", request.against)
+        axis, key = (request.against or self.usual, None) if along else (self.usual, request.against)
         return replace(self, **vars(request) | {"against": axis, "key": key})
 
     def check_swept(self, key: str) -> None:
@@ -231,38 +261,23 @@ def source(result: Any, metric: str | None = None, **words: Any) -> Source:
     metric, **words
         What is to be drawn, as in `Source`.
     """
+    scenario, parts = _scenario(result), getattr(result, "labels", {})
+    names, values = given_words(scenario, result.metrics)
+    values = {
+        key: {as_text(parts.get(key, {}).get(text, text)): words for text, words in known.items()}
+        for key, known in values.items()
+    }
     return Source(
-        metrics=relabelled(result.metrics, getattr(result, "labels", {})),
+        metrics=relabelled(result.metrics, parts),
         **{name: getattr(result, name) for name in ("ledger", "agents", "events", "manifest")},
-        scenario=_scenario(result),
+        scenario=scenario,
         warnings=tuple(getattr(result, "warnings", ())),
         result=result,
         metric=metric,
+        names=names,
+        values=values,
         **words,
     )
-
-
-def as_text(value: Any) -> str:
-    """A swept value in few characters: ``0.1``, ``1,000``, ``∞``."""
-    if not isinstance(value, float | np.floating):
-        # A column in which some values are no numbers holds text.
-        return "∞" if value == "inf" else str(value)
-    number = float(value)
-    if np.isinf(number):
-        return "∞" if number > 0 else "−∞"
-    whole = number == np.round(number) and 1000 <= abs(number) < 1e9
-    return f"{number:,.0f}" if whole else f"{number:g}"
-
-
-def short(key: str) -> str:
-    """Last word of a dotted key, as titles and legends say it: a budget is ε."""
-    word = key.split(".")[-1]
-    return "ε" if word == "epsilon" else word
-
-
-def named(name: str, text: str) -> str:
-    """What a legend says of a swept key and its value as text; an infinite ε is no noise."""
-    return "no noise" if text == "∞" and short(name) == "ε" else f"{name} = {text}"
 
 
 def relabelled(table: "pd.DataFrame", labels: Mapping[str, Mapping[str, str]]) -> "pd.DataFrame":

@@ -1,44 +1,55 @@
-"""One look for all figures: a palette that survives colour blindness, and lines that survive grey."""
+"""One look for all figures: sizes for screens and print, and a palette that survives colour blindness."""
 
-import io
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import seaborn as sns
-from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from p2psim.core.errors import InputError
-from p2psim.core.files import write_bytes
-from p2psim.scenario.record import label_of
+from p2psim.report.words import metric_label
 
-#: Dots per inch of the PNG files.
-DPI = 150
+__all__ = ["metric_label"]  # figures of others take it from here
 
-#: Numbers of different lengths without a common divisor, so that combinations repeat as late as possible.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (9, 2)))
-COLOURS = 9
+#: Dashes of the values of a second key.
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
-#: A log axis for a swept number from this ratio of its largest and smallest value on.
-WIDE = 20
+#: Colours of kinds. The palette's grey is left to what is only a reference; its yellow is too light for lines.
+_KINDS = (0, 1, 2, 3, 4, 9, 5, 6)
 
-#: A log axis for values beyond this ratio of their largest and smallest.
-DECADES = 100
+#: Colour of what is only there to compare with.
+REFERENCE = "0.35"
 
-#: Characters of a line of a legend, where it can be broken.
-LEGEND_LINE = 36
+#: Colour of what went wrong.
+ALARM = "#b00020"
 
-#: Inches of a title beside the labels of the axis, and of one of its characters.
-TITLE_WIDTH, TITLE_CHARACTER = 6.4, 0.095
+Width = Literal["column", "page"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Width of a figure in inches, and points of its text; small text is 0.85 of it."""
+
+    width: float
+    font: float
+
+
+#: Of a column and a page of print, and of a screen: there is no text below 6 points.
+PAGES: Mapping[Width | None, Page] = {None: Page(8.0, 10.5), "page": Page(7.0, 8.5), "column": Page(3.4, 7.5)}
+
+_page: ContextVar[Page] = ContextVar("page", default=PAGES[None])
 
 AXIS_LABELS: Mapping[str, str] = {
     "step": "commits k",
@@ -50,46 +61,80 @@ AXIS_LABELS: Mapping[str, str] = {
 }
 
 
-def metric_label(metric: str) -> str:
-    """Axis label of a metric, with its unit; unknown metrics keep their name. A long one takes several lines."""
-    return wrapped(label_of(metric))
-
-
-def wrapped(text: str, width: int = 42) -> str:
-    """Text in lines that fit beside the axes of a figure of usual height."""
-    return "\n".join(textwrap.wrap(text, width))
-
-
 @contextmanager
-def look() -> Iterator[None]:
+def look(width: Width | None = None) -> Iterator[None]:
     """Draw and save inside this; the caller's own settings are untouched."""
+    page = PAGES[width]
     # Any: matplotlib's stubs list every key, and differ between versions.
     settings: Any = {
         **sns.axes_style("whitegrid"),
-        **sns.plotting_context("notebook", font_scale=0.95),
+        "font.size": page.font,
+        **dict.fromkeys(("axes.labelsize", "axes.titlesize", "legend.title_fontsize"), page.font),
+        **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 0.87 * page.font),
         # The font that comes with matplotlib: the same figure on every machine.
         "font.sans-serif": ["DejaVu Sans"],
         "svg.hashsalt": "p2psim",
+        "pdf.fonttype": 42,
         # Names of users may hold any character: a dollar sign starts no formula.
         "text.parse_math": False,
-        "axes.titlesize": "medium",
         "legend.frameon": False,
-        "grid.linewidth": 0.6,
-        "axes.linewidth": 0.8,
+        "grid.linewidth": 0.06 * page.font,
+        "grid.color": "0.9",
+        "axes.edgecolor": "0.6",
+        "axes.linewidth": 0.08 * page.font,
+        "lines.linewidth": 0.14 * page.font,
+        "lines.markersize": 0.55 * page.font,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
         # A label is text from a file: LaTeX would run it as a program.
         "text.usetex": False,
     }
-    with mpl.rc_context(settings):
-        yield
+    token = _page.set(page)
+    try:
+        with mpl.rc_context(settings):
+            yield
+    finally:
+        _page.reset(token)
+
+
+def page() -> Page:
+    """Return the page that is drawn for."""
+    return _page.get()
+
+
+def lines_high(lines: float) -> float:
+    """Inches of so many lines of text."""
+    return lines * page().font * 1.45 / 72
+
+
+def fitting(inches: float, most: int) -> int:
+    """How many things of so many inches stand side by side, where the text is that of a screen."""
+    return max(1, min(most, int(page().width / (inches * page().font / PAGES[None].font) + 0.35)))
+
+
+def characters(share: float = 1.0) -> int:
+    """Characters of usual text in a share of the width."""
+    return max(12, int(share * page().width * 72 / (0.56 * page().font)))
+
+
+def colours(count: int, ordered: bool = False) -> list[Any]:
+    """Distinct colours: from dark to light for ordered numbers, else of the palette for kinds."""
+    if ordered:
+        return list(
+            sns.color_palette("viridis", as_cmap=True)(np.linspace(0.05, 0.82, max(count, 2)))[:count]
+        )
+    palette = sns.color_palette("colorblind", 10)
+    if count > len(_KINDS):
+        raise InputError(
+            f"{count} lines are too many to be told apart; draw a figure for each value: --facet KEY"
+        )
+    return [palette[i] for i in _KINDS[:count]]
 
 
 def line_style(index: int) -> dict[str, Any]:
     """Colour, dashes and marker of the line with this number."""
-    # The palette's tenth colour repeats its first in grey; yellow (9th) is too light for thin lines.
-    palette = sns.color_palette("colorblind", 10)
-    order = (0, 1, 2, 3, 4, 9, 5, 7, 6)
     return {
-        "color": palette[order[index % COLOURS]],
+        "color": colours(len(_KINDS))[index % len(_KINDS)],
         "linestyle": DASHES[index % len(DASHES)],
         "marker": MARKERS[index % len(MARKERS)],
     }
@@ -102,218 +147,188 @@ def plain_line(index: int) -> dict[str, Any]:
     return look
 
 
+def reference(index: int = 0) -> dict[str, Any]:
+    """Look of a line that is only there to compare with."""
+    return {
+        "color": REFERENCE,
+        "linestyle": (*DASHES[1:], DASHES[0])[index % 4],
+        "linewidth": 0.1 * page().font,
+    }
+
+
+_numbers: "WeakKeyDictionary[Figure, list[pd.DataFrame]]" = WeakKeyDictionary()
+
+
+def note(
+    axes: Axes,
+    line: str,
+    x: ArrayLike,
+    y: ArrayLike,
+    low: ArrayLike | None = None,
+    high: ArrayLike | None = None,
+) -> None:
+    """Keep the numbers of what is drawn, for the table beside the figure."""
+    columns = {"x": x, "y": y} | ({} if low is None else {"low": low, "high": high})
+    figure = axes.get_figure(root=True)
+    assert isinstance(figure, Figure)
+    table = pd.DataFrame({name: np.atleast_1d(np.asarray(values)) for name, values in columns.items()})
+    panel = axes.get_title(loc="left").replace("\n", " ") if len(figure.axes) > 1 else ""
+    table.insert(0, "line", line)
+    table.insert(0, "panel", panel)
+    _numbers.setdefault(figure, []).append(table)
+
+
+def numbers(figure: Figure) -> pd.DataFrame:
+    """Numbers that a figure shows: ``panel``, ``line``, ``x``, ``y``, and ``low`` and ``high`` of bands and bars."""
+    tables = _numbers.get(figure) or [pd.DataFrame(columns=["panel", "line", "x", "y"])]
+    return pd.concat(tables, ignore_index=True)
+
+
+def has_numbers(figure: Figure) -> bool:
+    """Whether the numbers of a figure are known."""
+    return figure in _numbers
+
+
 def shade(axes: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, color: Any, **more: Any) -> None:
     """Fill a band in the light colour of its line."""
-    axes.fill_between(x, low, high, **{"color": color, "alpha": 0.15, "linewidth": 0, **more})
+    axes.fill_between(x, low, high, **{"color": color, "alpha": 0.16, "linewidth": 0, **more})
 
 
 def mark(axes: Axes, x: ArrayLike, y: ArrayLike, marker: str, size: float, color: Any, **more: Any) -> None:
-    """Draw points without a line."""
+    """Draw points without a line; sizes are those of a screen."""
+    size *= page().font / PAGES[None].font
     axes.plot(x, y, linestyle="none", marker=marker, markersize=size, color=color, **more)
 
 
 def bar(axes: Axes, row: float, low: float, high: float, color: Any) -> None:
     """Draw a row's bar from one number to another."""
-    axes.plot([low, high], [row, row], color=color, linewidth=2.2, solid_capstyle="butt")
+    axes.plot([low, high], [row, row], color=color, linewidth=0.22 * page().font, solid_capstyle="butt")
 
 
-def new_figure(width: float = 7.6, height: float = 4.6) -> Figure:
-    """An empty figure that no window owns, so that nothing has to be closed."""
-    return Figure(figsize=(width, height), layout="constrained")
+def new_figure(height: float | None = None) -> Figure:
+    """An empty figure as wide as the page that no window owns, so that nothing has to be closed."""
+    width = page().width
+    return Figure(figsize=(width, max(0.6 * width, 2.2) if height is None else height), layout="constrained")
 
 
-def new_axes(width: float = 7.6, height: float = 4.6) -> tuple[Figure, Axes]:
+def new_axes(height: float | None = None) -> tuple[Figure, Axes]:
     """An empty figure of one panel."""
-    figure = new_figure(width, height)
+    figure = new_figure(height)
     return figure, figure.add_subplot()
 
 
+def wrapped(text: str, width: int) -> str:
+    """Text in lines of at most so many characters."""
+    return "\n".join(textwrap.wrap(text, width))
+
+
 def add_title(axes: Axes, text: str) -> None:
-    """Write a title above the left end of axes, in lines that fit above axes of the usual width."""
-    axes.set_title(wrapped(text, int(TITLE_WIDTH / TITLE_CHARACTER)), loc="left")
-
-
-def plain_ticks(axes: Axes, values: ArrayLike) -> None:
-    """Name the values of a log axis that were run, as long as there is room for them."""
-    ticks = np.unique(np.asarray(values, dtype=float))
-    logs = np.log(ticks)
-    if not 2 <= len(logs) <= 12 or np.diff(logs).min() < 0.07 * np.ptp(logs):
-        return
-    axes.xaxis.set_major_locator(ticker.FixedLocator(ticks.tolist()))
-    axes.xaxis.set_major_formatter(_short)
-    axes.xaxis.set_minor_locator(ticker.NullLocator())
-
-
-def number_axis(axes: Axes, values: ArrayLike) -> None:
-    """Ticks of a horizontal axis of numbers: logarithmic where they are positive and span more than `WIDE`."""
-    numbers = np.asarray(values, dtype=float)
-    if numbers.min() > 0 and numbers.max() >= WIDE * numbers.min():
-        axes.set_xscale("log")
-        plain_ticks(axes, numbers)
-    else:
-        few_ticks(axes)
-
-
-def log_ticks(axes: Axes) -> None:
-    """Plain numbers 1, 2 and 5 times powers of ten on a horizontal log axis, of a long one powers alone."""
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 5000 * low else (1,)))
-    axes.xaxis.set_major_formatter(_short)
-    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-
-
-def log_axes(axes: Axes) -> None:
-    """Make both axes logarithmic, with plain numbers on the horizontal one."""
-    axes.set_yscale("log")
-    log_ticks(axes)
-
-
-def key_label(key: str) -> str:
-    """Label of the axis of a swept key: its last word; the owners of a star and ε have names of their own."""
-    named = {"network.topology.agents": "owners N (number)", "privacy.epsilon": AXIS_LABELS["epsilon"]}
-    last = key.split(".")[-1]
-    word = ".".join(key.split(".")[-2:]) if last.isdecimal() else last.replace("_", " ")
-    return named.get(key, f"{word} (number)")
-
-
-def is_log(asked: bool | None, values: ArrayLike) -> bool:
-    """Whether values have a log axis: as asked, or where they are positive and span more than a factor of `DECADES`."""
-    if asked is not None:
-        return asked
-    finite = np.asarray(values, dtype=float)
-    finite = finite[np.isfinite(finite)]
-    return bool(finite.size) and bool(finite.min() > 0) and bool(finite.max() > DECADES * finite.min())
-
-
-def few_ticks(axes: Axes) -> None:
-    """Ticks of a linear horizontal axis, few enough for their numbers, with thousands set apart."""
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(_short)
-
-
-def few_decades(axes: Axes, values: ArrayLike) -> None:
-    """Name ticks of a log axis by plain numbers when the values span little more than a decade."""
-    numbers = np.asarray(values, dtype=float)
-    numbers = numbers[np.isfinite(numbers) & (numbers > 0)]
-    if numbers.max() > 20 * numbers.min():
-        return
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 3, 4, 5, 6, 7, 8, 9)))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-
-
-def _short(value: float, _: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 and value == round(value) else f"{value:g}"
+    """Write a title above the left end of axes, in lines that fit above axes of the whole width."""
+    axes.set_title(wrapped(text, characters(0.82)), loc="left")
 
 
 def add_legend(figure: Figure, axes: Axes) -> None:
-    """Put the legend beside the axes, where it covers no data; long names take several lines.
+    """Put the legend of what axes show under them."""
+    put_legend(
+        figure, [(str(text), handle) for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)]
+    )
 
-    The figure grows for it, not the axes shrink. Handles are long enough to tell dashes apart.
-    """
-    handles, names = axes.get_legend_handles_labels()
-    if not handles:
+
+def put_legend(figure: Figure, entries: Sequence[tuple[str, Any]]) -> None:
+    """Put a legend under the axes, where it covers no data; entries without a handle are headings."""
+    blocks: list[list[tuple[str, Any]]] = []
+    for text, handle in entries:
+        if handle is None or not blocks:
+            blocks.append([])
+        blocks[-1].append((broken(text, characters(0.85)), handle))
+    if not blocks:
         return
-    lines = [broken(str(name)) for name in names]
-    # A character is about .085 inch wide, a line about .19 inch high.
-    longest = max(len(line) for name in lines for line in name)
-    figure.set_figwidth(figure.get_figwidth() + 0.085 * max(0, longest - 13))
-    figure.set_figheight(max(figure.get_figheight(), 0.6 + 0.19 * sum(map(len, lines))))
-    figure.legend(
-        handles, ["\n".join(name) for name in lines], loc="outside right upper", fontsize="small",
-        alignment="left", handlelength=4.4,
+    blank = Line2D([], [], linestyle="none")
+    title = blocks[0][0][0] if blocks[0][0][1] is None and len(blocks) == 1 else ""
+    if len(blocks) > 1:
+        # A column for each block: shorter ones are filled up.
+        longest, columns = max(map(len, blocks)), len(blocks)
+        cells = [cell for block in blocks for cell in [*block, *[("", None)] * (longest - len(block))]]
+        rows: float = longest
+    else:
+        cells = blocks[0][1:] if title else blocks[0]
+        width = max(len(line) for text, _ in cells for line in text.split("\n")) + 6
+        columns = max(1, min(len(cells), characters(0.98) // width))
+        height = -(-len(cells) // columns)
+        columns = -(-len(cells) // height)
+        # Read along rows, as there are few of them; the legend itself goes down columns.
+        cells = [cells[i] for column in range(columns) for i in range(column, len(cells), columns)]
+        lines = sum(max(cell[0].count("\n") + 1 for cell in cells[row::height]) for row in range(height))
+        rows = lines + bool(title)
+    texts = [f"{text}:" if handle is None and text else text for text, handle in cells]
+    handles = [blank if handle is None else handle for _, handle in cells]
+    legend = figure.legend(
+        handles, texts, title=f"{title}:" if title else None, ncols=columns, alignment="left", handlelength=2.6,
+        columnspacing=1.2, loc="lower left", borderaxespad=0.2,
     )  # fmt: skip
+    legend.set_in_layout(False)
+    _reserve(figure, "legend", lines_high(0.95 * rows + 0.6))
 
 
-def broken(name: str) -> list[str]:
-    """Lines of a label: ``key = value`` parts, as many a line as there is room for."""
-    lines: list[str] = []
-    for line in name.splitlines():
-        parts = line.split(", ")
-        lines.append(parts[0])
-        for part in parts[1:]:
-            if len(lines[-1]) + len(part) + 2 <= LEGEND_LINE:
-                lines[-1] += f", {part}"
-            else:
-                lines[-1] += ","
-                lines.append(part)
-    return lines
+_below: "WeakKeyDictionary[Figure, dict[str, float]]" = WeakKeyDictionary()
+
+
+def _reserve(figure: Figure, what: str, inches: float) -> None:
+    """Have the figure grow by what stands under its axes, which keep their size: the footnote, above it the legend."""
+    places = _below.setdefault(figure, {"footnote": 0.0, "legend": 0.0})
+    figure.set_figheight(figure.get_figheight() + inches - places[what])
+    places[what] = inches
+    high = figure.get_figheight()
+    bottom = sum(places.values()) / high
+    figure.get_layout_engine().set(rect=(0, bottom, 1, 1 - bottom))  # type: ignore[union-attr, call-arg]
+    if figure.get_supylabel():
+        figure._supylabel.set_y((1 + bottom) / 2)  # type: ignore[attr-defined]
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor((0.005, (places["footnote"] + 0.02) / high))
+
+
+def broken(text: str, width: int) -> str:
+    """A label in lines of at most so many characters."""
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, width) or [""])
+
+
+def in_lines(label: str, width: int) -> str:
+    """Label of an axis: in one line if it fits, else broken before its unit and its direction."""
+    if len(label) <= width:
+        return label
+    parts = label.replace(", lower", "\nlower").replace(", higher", "\nhigher")
+    if max(map(len, parts.split("\n"))) > width:
+        parts = parts.replace(" (", "\n(")
+    return broken(parts, width)
 
 
 def add_footnote(figure: Figure, notes: Sequence[str]) -> None:
     """Write notes under the figure, wrapped to its width."""
     if not notes:
         return
-    # At 7.5 points a character is about .064 inch wide.
-    width = int(figure.get_figwidth() / 0.064)
-    lines = [line for note in notes for line in textwrap.wrap(note, width, subsequent_indent="   ")]
-    # The axes keep their size: the figure grows instead.
-    figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))
-    # A label of the whole figure is given room by the layout; plain text is not.
-    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color="0.25", linespacing=1.35)
+    size = max(6.0, 0.76 * page().font)
+    width = int(figure.get_figwidth() * 72 / (0.56 * size))
+    lines = [line for text in notes for line in textwrap.wrap(text, width, subsequent_indent="   ")]
+    figure.text(
+        0.01, 0.04 / figure.get_figheight(), "\n".join(lines), ha="left", va="bottom", fontsize=size, color="0.25",
+        linespacing=1.3, gid="footnote",
+    )  # fmt: skip
+    _reserve(figure, "footnote", (len(lines) * 1.4 + 0.6) * size / 72)
+
+
+def add_badge(figure: Figure, text: str) -> None:
+    """Write a warning that nobody can miss in the upper right corner."""
+    if text:
+        figure.text(
+            0.995, 0.995, text, ha="right", va="top", color="white", weight="bold",
+            fontsize=max(6.0, 0.8 * page().font),
+            bbox={"boxstyle": "round,pad=0.3", "facecolor": ALARM, "edgecolor": "none"}, gid="badge",
+        )  # fmt: skip
 
 
 def finish(figure: Figure, axes: Axes, x: str, y: str, title: str, notes: Sequence[str]) -> None:
     """Write the labels, title, legend and notes of a figure of one panel."""
-    axes.set(xlabel=x, ylabel=y)
+    axes.set(xlabel=x, ylabel=in_lines(y, 44))
     add_title(axes, title)
     add_legend(figure, axes)
     add_footnote(figure, notes)
-
-
-def save_all(figures: Mapping[str, Figure], folder: Path | str) -> list[Path]:
-    """Save figures by the stems of their files, in a folder that is made where there is none.
-
-    Raises
-    ------
-    InputError
-        If nothing can be written there.
-    """
-    into = Path(folder)
-    try:
-        into.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
-    return [path for stem, figure in figures.items() for path in save(figure, into, stem)]
-
-
-def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
-    """Write PNG and SVG, each whole or not at all, the same bytes for the same figure."""
-    _plain_powers(figure)
-    paths = []
-    for extension, metadata in (("png", {}), ("svg", {"Date": None})):
-        content = io.BytesIO()
-        figure.savefig(content, format=extension, dpi=DPI, metadata=metadata)
-        # A metric of a stranger's table may have any name.
-        path = folder / f"{stem.replace('/', '-')}.{extension}"
-        write_bytes(path, content.getvalue())
-        paths.append(path)
-    return paths
-
-
-_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-
-
-class _PlainPowers(ticker.Formatter):
-    """The same labels in plain text: which ticks are labelled follows from the ticks that there are."""
-
-    def __init__(self, inner: ticker.LogFormatterMathtext) -> None:
-        self.inner = inner
-
-    def set_locs(self, locs: Any) -> None:
-        self.inner.set_locs(locs)
-
-    def __call__(self, value: float, position: int | None = None) -> str:
-        inside = re.sub(r"[$]|\\mathdefault", "", self.inner(value, position)).replace("\\times", "·")
-        inside = re.sub(r"\^\{([-0-9]+)\}", lambda power: power[1].translate(_SUPERSCRIPTS), inside)
-        return re.sub(r"[{} ]", "", inside).replace("-", "−")
-
-
-def _plain_powers(figure: Figure) -> None:
-    """Write the powers of ten of log axes as Unicode, since formulas are not parsed (see `look`)."""
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            if isinstance(major := axis.get_major_formatter(), ticker.LogFormatterMathtext):
-                axis.set_major_formatter(_PlainPowers(major))
-            if isinstance(minor := axis.get_minor_formatter(), ticker.LogFormatterMathtext):
-                axis.set_minor_formatter(_PlainPowers(minor))

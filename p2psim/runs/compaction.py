@@ -110,8 +110,8 @@ def _data_arrays(folder: Path, content: store.Content) -> Iterator[tuple[str, np
 def keep_figures(folder: Path, described: Manifest, scenario: Scenario) -> None:
     """Have a finished folder draw what is asked for now, which may have changed since: no result depends on it."""
     kept = Scenario.load(folder / store.SCENARIO, confirm_cells=True)
-    if kept.figure != scenario.figure:
-        changed = kept.model_copy(update={"figure": scenario.figure})
+    if (kept.figure, kept.labels) != (scenario.figure, scenario.labels):
+        changed = kept.model_copy(update={"figure": scenario.figure, "labels": scenario.labels})
         building = _building(folder)
         (building / store.SCENARIO).write_text(changed.to_yaml(), encoding="utf-8")
         files = {**described.files, store.SCENARIO: print_of(building / store.SCENARIO)}

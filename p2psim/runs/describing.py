@@ -173,7 +173,7 @@ def stop_notes(cells: Sequence[CellEntry]) -> Iterator[str]:
 
 
 #: What may differ between scenarios that go into one folder; values of the sweep, too.
-_FREE = ("replicas", "figure", "fitted", "network.engine", "sweep")
+_FREE = ("replicas", "figure", "labels", "fitted", "network.engine", "sweep")
 
 
 def differences(file: Path, scenario: Scenario, most: int = 4) -> str:

@@ -90,7 +90,7 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         raise InputError(*ordered(faults))
     if id(scenario) in _latest:
         return list(_latest[id(scenario)])
-    base = node.without("sweep", "figure")
+    base = node.without("sweep", "figure", "labels")
     valid: list[tuple[AnyScenario, str]] = []
     numbers: dict[str, int] = {}
     for index, combination in enumerate(combinations(axes)):
@@ -130,16 +130,17 @@ def content(scenario: ScenarioFields) -> str:
     Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
     that the preparation finds. ``independent`` draws of a cell are told apart by it.
     """
-    return _hash(_tree_without(scenario, "name", "replicas", "record", "sweep", "figure"))
+    return _hash(_tree_without(scenario, "name", "replicas", "record", "sweep", "figure", "labels"))
 
 
 def identity(scenario: ScenarioFields) -> str:
     """Hash what a run folder is bound to.
 
-    Not part of it: replicas, engine, figures, the values of the sweep (its keys are), what the file says outside the
-    sweep for keys that are swept or tuned, the values that were tuned, and numbers that the preparation finds.
+    Not part of it: replicas, engine, figures, labels, the values of the sweep (its keys are), what the file says
+    outside the sweep for keys that are swept or tuned, the values that were tuned, and numbers that the preparation
+    finds.
     """
-    tree = _tree_without(scenario, "replicas", "figure")
+    tree = _tree_without(scenario, "replicas", "figure", "labels")
     axes, _ = read_sweep(scenario.nodes().child("sweep"))
     tree["sweep"] = [swept_keys([axis]) for axis in axes]
     for key in swept_keys(axes):

@@ -27,6 +27,7 @@ from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.scenario import yaml
 from p2psim.scenario.figure import Figures
+from p2psim.scenario.labels import Labels
 from p2psim.scenario.notices import PATTERN, checked_name
 from p2psim.scenario.record import RecordSection, Replicas, Tune
 from p2psim.scenario.sweep import split_key
@@ -124,6 +125,11 @@ class ScenarioFields(Options, defer_build=True):
         None, description="a key whose value each cell chooses by a metric on validation problems"
     )
     figure: Figures = Field([], description="figures that p2psim plot draws by default, one or a list")
+    labels: Labels = Field(
+        {},
+        description="words that figures show: of a swept key; of a value, under KEY=VALUE (a part by its kind); a list "
+        "under a key, or under zip, gives words to all values in their order",
+    )
     fitted: dict[str, Any] | None = Field(
         None, description="numbers that the preparation found, in a resolved scenario; compared, never used"
     )

@@ -1,7 +1,7 @@
 """The ``figure`` section of a scenario: what ``p2psim plot`` draws of its run by default."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -146,3 +146,8 @@ class PlotOptions(FigureOptions):
     ] = None
     reference: dict[str, Any] | None = None  # type: ignore[assignment]
     agent: int | None = None
+    width: Literal["column", "page"] | None = None
+    format: Annotated[tuple[Literal["png", "svg", "pdf"], ...], Field(min_length=1), AS_TUPLE, AS_LIST] = (
+        "png",
+        "svg",
+    )

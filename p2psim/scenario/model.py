@@ -21,6 +21,7 @@ from p2psim.scenario.cells import GridCell, cells, identity, value_at
 from p2psim.scenario.extending import extended
 from p2psim.scenario.fields import ScenarioFields, explicit, validated
 from p2psim.scenario.figure import figure_faults
+from p2psim.scenario.labels import label_faults
 from p2psim.scenario.partly import further_faults
 from p2psim.scenario.sweep import (
     METHODS,
@@ -189,7 +190,10 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault]) -> Scenario:
     faults += map(base.locate, figure_faults(scenario.figure, scenario.record, swept_keys(axes)))
     try:
         if excess is None:
-            cells(scenario)
+            grid = cells(scenario)
+            columns = {key: [cell.swept[key] for cell in grid] for key in grid[0].swept}
+            zipped = list(scenario.sweep.get("zip", ()))
+            faults += label_faults(scenario.nodes(), scenario.labels, columns, zipped)
         if scenario.tune is not None and not faults:
             scenario.validation_study()
     except InputError as error:

@@ -24,7 +24,7 @@ from p2psim.core.nodes import Node, Place, Steps, at, find, placed, plain, put
 #: Cells that a sweep may have without being asked for again.
 MOST_CELLS = 100_000
 #: What differs between cells cannot be one of these: they belong to the whole study.
-WHOLE = ("name", "replicas", "sweep", "figure", "tune", "fitted")
+WHOLE = ("name", "replicas", "sweep", "figure", "labels", "tune", "fitted")
 
 
 class SweptKey(NamedTuple):

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from p2psim.report import style
+from p2psim.report import files, style
 
 
 @pytest.fixture(autouse=True)
 def few_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of the time of writing goes into pixels, and no test depends on how many there are."""
-    monkeypatch.setattr(style, "DPI", 50)
+    monkeypatch.setattr(files, "DPI", 50)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-#: Replicas' factors around the median: their quartiles are 1/2, 1 and 2.
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+#: Replicas' factors around the median: their quartiles are 1/2, 1 and 2. They are as many as have a band.
+FACTORS = (0.25, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 @dataclass
@@ -22,6 +22,24 @@ class Run:
     manifest: dict[str, Any] = field(default_factory=lambda: {"name": "made-up"})
     scenario: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
+
+
+def text_of(figure: Any, gid: str) -> str:
+    """What a figure says in its footnote or its badge; empty where it has none."""
+    return " ".join(" ".join(text.get_text() for text in figure.texts if text.get_gid() == gid).split())
+
+
+def footnote(figure: Any) -> str:
+    return text_of(figure, "footnote")
+
+
+def legend(figure: Any) -> list[str]:
+    return [text.get_text() for one in figure.legends for text in one.get_texts() if text.get_text()]
+
+
+def lines_of(axes: Any) -> dict[str, Any]:
+    """Lines of axes by their names; one without a name is only there to compare with."""
+    return {line.get_label(): line for line in axes.lines if not line.get_label().startswith("_")}
 
 
 def psi(epsilon: float, records: int, step: int) -> float:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_up_run import footnote
 from star_cases import scenario
 
 from p2psim.analysis.forecasts.forecast import ForecastCurve
 from p2psim.cli.main import main
-from p2psim.report import style
+from p2psim.report import files
 from p2psim.report.forecasts import DrawnForecast, draw_cells
 
 SMALL = {
@@ -32,12 +33,12 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Figures that are saved from now on, by their stems."""
     found: dict[str, Any] = {}
 
-    def save(figure: Any, folder: Path, stem: str) -> list[Path]:
+    def save(figure: Any, folder: Path, stem: str, formats: Any) -> list[Path]:
         found[stem] = figure
         figure.draw_without_rendering()
         return []
 
-    monkeypatch.setattr(style, "save", save)
+    monkeypatch.setattr(files, "save", save)
     return found
 
 
@@ -45,6 +46,11 @@ def forecast(tmp_path: Path, changes: dict[str, Any]) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(scenario({**SMALL, **changes}).to_yaml())
     assert main(["forecast", str(file), "--figures", str(tmp_path / "figures")]) == 0
+
+
+def note_lines(figure: Any) -> list[str]:
+    (text,) = [text for text in figure.texts if text.get_gid() == "footnote"]
+    return text.get_text().splitlines()
 
 
 def legends(figure: Any) -> list[str]:
@@ -57,17 +63,21 @@ def test_every_figure_has_footnotes_and_a_legend_in_words(tmp_path: Path, drawn:
         "run", "owners", "partners", "surface", "alone", "budgets",
     }  # fmt: skip
     for stem, figure in drawn.items():
-        notes = figure.get_supxlabel()
+        notes = footnote(figure)
         assert "Exact: no approximation" in notes, stem
         assert "noise as if each record stood for 5" in notes, stem
         for text in legends(figure):
             assert not re.search(r"\binf\b|\de\+\d", text), (stem, text)
-    assert legends(drawn["forecast-run"]) == ["ε = 1000", "no noise", "ε = {0=9, 1=9, 2=7}"]
+    assert set(legends(drawn["forecast-run"])) == {
+        "ε = 1,000",
+        "no noise",
+        "agent 0: 9, agent 1: 9, agent 2: 7",
+    }
     assert "ε = 1,000" in legends(drawn["forecast-partners-0"])
     assert "ε = 10,000" in legends(drawn["forecast-partners-0"])
     # Of one cell in three, and not of all.
     assert "Not private: the mechanism as run guarantees nothing. (In 1 of 3 cells.)" in (
-        drawn["forecast-run"].get_supxlabel().replace("\n   ", " ")
+        footnote(drawn["forecast-run"])
     )
 
 
@@ -104,7 +114,7 @@ def graph(label: str, notes: tuple[str, ...]) -> DrawnForecast:
 def test_figures_of_graphs_have_footnotes_too(tmp_path: Path, drawn: dict[str, Any]) -> None:
     cells = [graph("first", ("Exact.", "Both.")), graph("second", ("Approximate.", "Both."))]
     draw_cells(cells, str(tmp_path))
-    notes = drawn["forecast-objective_gap"].get_supxlabel().splitlines()
+    notes = note_lines(drawn["forecast-objective_gap"])
     assert notes[0] == "Thick: what is expected; thin: without noise."
     assert notes[1:] == ["Exact. (In 1 of 2 cells.)", "Both.", "Approximate. (In 1 of 2 cells.)"]
-    assert drawn["forecast-agents-1"].get_supxlabel().splitlines()[1:] == ["Approximate.", "Both."]
+    assert note_lines(drawn["forecast-agents-1"])[1:] == ["Approximate.", "Both."]

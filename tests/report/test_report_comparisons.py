@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from made_up_run import legend, lines_of, text_of
 
 from p2psim.core.errors import InputError
-from p2psim.report.figures.bands import draw_agents
+from p2psim.report import style
+from p2psim.report.figures.agents import draw_agents, draw_ecdf
 from p2psim.report.figures.finals import draw_finals
 from p2psim.report.source import Source
 
@@ -49,7 +51,7 @@ def run(dimensions: tuple[float, ...] = (20, 50, 100), each: bool = False, flag:
                     {"cell": cell, "replica": replica, "index": agent, "records": agent + 1}
                     for agent in range(AGENTS)
                 ]
-            ledger.append({"cell": cell, "not_private": flag == "not_private"})
+            ledger.append({"cell": cell, "budget": budget, "not_private": flag == "not_private"})
             cell += 1
     table = pd.DataFrame(metrics)
     table["agent"] = table["agent"].astype("Int32")
@@ -68,41 +70,39 @@ def run(dimensions: tuple[float, ...] = (20, 50, 100), each: bool = False, flag:
     )
 
 
-def named(axes) -> dict[str, object]:
-    handles, names = axes.get_legend_handles_labels()
-    return dict(zip(names, handles, strict=True))
-
-
 @pytest.mark.usefixtures("look")
 def test_a_number_of_the_data_is_the_axis_and_lines_are_medians() -> None:
     (axes,) = draw_finals(run())["finals-test_accuracy"].axes
-    lines = named(axes)
-    assert set(lines) == {"ε = 1, main", "ε = 2, main", "local"}
+    lines = lines_of(axes)
+    assert set(lines) == {"ε = 1", "ε = 2", "local"}
     for budget in (1.0, 2.0):
-        line = lines[f"ε = {budget:g}, main"]
+        line = lines[f"ε = {budget:g}"]
         assert line.get_xdata().tolist() == [20, 50, 100]
         expected = [0.5 + 0.1 * budget - 0.001 * p + 0.015 for p in (20, 50, 100)]
         assert line.get_ydata() == pytest.approx(expected)
     assert lines["local"].get_ydata() == pytest.approx([0.42, 0.45, 0.5])
     # Readable without colour.
     assert len({line.get_marker() for line in lines.values()}) == 3
-    assert axes.get_ylabel() == "test accuracy (fraction)"
+    assert axes.get_ylabel().split("\n")[-1].endswith("higher is better")
 
 
 @pytest.mark.usefixtures("look")
-def test_without_such_a_number_every_cell_has_a_row_and_the_baseline_one() -> None:
-    figure = draw_finals(run((20,), flag="not_private"))["finals-test_accuracy"]
+def test_without_such_a_number_every_cell_has_a_row_and_a_baseline_is_a_line_that_sets_no_scale() -> None:
+    made = run((20,), flag="not_private")
+    made.metrics.loc[made.metrics["model"] == "local", "value"] = 77.0
+    figure = draw_finals(made)["finals-test_accuracy"]
     (axes,) = figure.axes
-    assert [text.get_text() for text in axes.get_yticklabels()] == [
-        "local",
-        "ε = 1, dimension = 20, main",
-        "ε = 2, dimension = 20, main",
-    ]
-    places = [line.get_xdata().tolist() for line in axes.lines]  # a bar, a median and a mean each
-    assert places[3] == pytest.approx([0.5875, 0.6125])
-    assert places[4] == pytest.approx([0.595])
-    assert places[5] == pytest.approx([0.605])
-    assert "Not private" in figure._supxlabel.get_text()
+    # Of a swept key that has one value, a dimension of 20, nothing is said.
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["ε = 1", "ε = 2"]
+    lines = lines_of(axes)
+    assert lines["ε = 1"].get_xdata() == pytest.approx([0.595])
+    assert lines["ε = 2"].get_xdata() == pytest.approx([0.695])
+    assert axes.get_xlim()[1] < 1
+    assert legend(figure) == ["local"]
+    assert text_of(figure, "badge") == "NOT PRIVATE"
+    # Four replicas are drawn one by one.
+    replicas = style.numbers(figure).query("line == 'ε = 1, replicas'")
+    assert replicas["y"].tolist() == pytest.approx([accuracy(1.0, 20, i) for i in range(4)])
 
 
 @pytest.mark.usefixtures("look")
@@ -113,10 +113,13 @@ def test_values_of_all_agents_are_not_mixed_with_single_ones() -> None:
 
 
 @pytest.mark.usefixtures("look")
-def test_values_over_decades_get_a_log_axis() -> None:
+def test_values_over_a_decade_get_a_log_axis_unless_they_are_shares() -> None:
     source = run((20,))
-    source.metrics.loc[source.metrics["privacy.epsilon"] == 2.0, "value"] *= 1e4
+    source.metrics.loc[source.metrics["privacy.epsilon"] == 2.0, "value"] *= 10
     (axes,) = draw_finals(source)["finals-test_accuracy"].axes
+    assert axes.get_xscale() == "linear"
+    gaps = replace(source, metrics=source.metrics.replace({"metric": {"test_accuracy": "objective_gap"}}))
+    (axes,) = draw_finals(gaps)["finals-objective_gap"].axes
     assert axes.get_xscale() == "log"
 
 
@@ -124,9 +127,9 @@ def test_values_over_decades_get_a_log_axis() -> None:
 def test_agents_are_gathered_by_their_records() -> None:
     source = run((20,), each=True)
     (axes,) = draw_agents(source)["agents-test_accuracy"].axes
-    lines = named(axes)
-    assert list(lines) == ["local", "ε = 1, dimension = 20, main", "ε = 2, dimension = 20, main"]
-    line = lines["ε = 2, dimension = 20, main"]
+    lines = lines_of(axes)
+    assert list(lines) == ["local", "ε = 1", "ε = 2"]
+    line = lines["ε = 2"]
     # Eight groups of ten agents, with 10k + 1 to 10k + 10 records.
     assert line.get_xdata() == pytest.approx([10 * k + 5.5 for k in range(8)])
     assert line.get_ydata() == pytest.approx([2 * (10 * k + 5.5) / 1000 for k in range(8)])
@@ -153,4 +156,13 @@ def test_more_rows_than_can_be_read_are_left_out_and_said() -> None:
     cells = [only.assign(cell=cell, **{"privacy.epsilon": 1.0 + cell}) for cell in range(61)]
     figure = draw_finals(replace(alone, metrics=pd.concat(cells)))["finals-test_accuracy"]
     assert len(figure.axes[0].get_yticklabels()) == 60
-    assert "The first 60 of 61 rows are drawn" in figure._supxlabel.get_text()
+    assert "The first 60 of 61 rows are drawn" in text_of(figure, "footnote")
+
+
+@pytest.mark.usefixtures("look")
+def test_the_distribution_over_agents() -> None:
+    (axes,) = draw_ecdf(run((20,), each=True))["ecdf-test_accuracy"].axes
+    line = lines_of(axes)["ε = 2"]
+    # Four replicas of 80 agents, agent i with 2(i + 1)/1000.
+    assert line.get_xdata()[::4] == pytest.approx([2 * (i + 1) / 1000 for i in range(AGENTS)])
+    assert line.get_ydata() == pytest.approx(np.arange(1, 4 * AGENTS + 1) / (4 * AGENTS))

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up_run import FACTORS, run
+from made_up_run import footnote, legend, lines_of, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from p2psim.report.figures.finals import draw_finals
 from p2psim.report.figures.network import draw_network
 from p2psim.report.figures.targets import draw_targets
 from p2psim.report.source import source
 
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 NETWORK = ("delivery", "loss_rate", "collision_rate")
 GRID = {
     "network.channel.collision": ["none", "aloha", "slotted"],
@@ -22,10 +22,6 @@ GRID = {
 pytestmark = pytest.mark.usefixtures("look")
 
 
-def footnote(figure: Figure) -> str:
-    return " ".join(figure._supxlabel.get_text().split())
-
-
 def test_many_cells_have_rows_of_the_time_to_a_target(tmp_path: Path) -> None:
     """ψ = f·ε/(k + 10) falls to 1/2 at k = 2fε − 10, and is recorded at every tenth k.
 
@@ -33,10 +29,15 @@ def test_many_cells_have_rows_of_the_time_to_a_target(tmp_path: Path) -> None:
     quarters before them; with ε = 200 only the first two get there by k = 300.
     """
     budgets = [*map(float, range(1, 15)), 200.0]
-    made = run(tmp_path, {"privacy.epsilon": budgets}, law=lambda epsilon, _, step: epsilon / (step + 10))
+    made = run(
+        tmp_path,
+        {"privacy.epsilon": budgets},
+        law=lambda epsilon, _, step: epsilon / (step + 10),
+        factors=FACTORS,
+    )
     (figure,) = draw_targets(source(made, "relative_fitness", target=0.5)).values()
     (axes,) = figure.axes
-    assert [text.get_text() for text in axes.get_yticklabels()] == [
+    assert [text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in axes.get_yticklabels()] == [
         *(f"ε = {budget:g} (5 of 5)" for budget in budgets[:-1]),
         "ε = 200 (2 of 5)",
     ]
@@ -53,7 +54,7 @@ def test_many_cells_have_rows_of_the_time_to_a_target(tmp_path: Path) -> None:
     assert 14 not in dots
     (arrow,) = [line for line in axes.lines if line.get_marker() == ">"]
     assert (arrow.get_xdata()[0], arrow.get_ydata()[0]) == (300.0, 14)
-    assert "3 of 75 replicas end without having reached it" in footnote(figure)
+    assert "arrow: less than three quarters by the end" in footnote(figure)
 
 
 def test_the_network_of_many_cells_has_a_column_for_each_value_of_a_key(tmp_path: Path) -> None:
@@ -61,16 +62,17 @@ def test_the_network_of_many_cells_has_a_column_for_each_value_of_a_key(tmp_path
     figures = draw_network(source(made))
     assert set(figures) == {"network", "network-causes"}
     axes = figures["network"].axes
-    assert len(axes) == 9
-    assert [one.get_title(loc="left") for one in axes[:3]] == [
-        f"collision = {kind}" for kind in GRID["network.channel.collision"]
+    # The first key is the colour, the second is panels: a row for each metric.
+    assert len(axes) == 15
+    assert [one.get_title(loc="left") for one in axes[:5]] == [
+        f"airtime = {value:g}" for value in GRID["network.channel.airtime"]
     ]
-    assert [one.get_ylabel() for one in axes[::3]] == ["delivery", "loss rate", "collision rate"]
-    assert all(len(one.lines) == 5 for one in axes[1:])
-    legend = [text.get_text() for text in figures["network"].legends[0].get_texts()]
-    assert legend == [f"airtime = {value:g}" for value in GRID["network.channel.airtime"]]
+    assert [one.get_ylabel().split()[0] for one in axes[::5]] == ["delivery", "loss", "collision"]
+    assert all(len(lines_of(one)) == 1 for one in axes)  # the same for all: drawn once
+    assert legend(figures["network"]) == ["none", "aloha", "slotted"]
     end = 0.6 * (1 - np.exp(-300 / 60))  # the mean of three agents
-    assert axes[4].lines[0].get_ydata()[-1] == pytest.approx(end)
+    (line,) = lines_of(axes[4]).values()
+    assert line.get_ydata()[-1] == pytest.approx(end)
 
     (bars,) = figures["network-causes"].axes
     assert len(bars.get_yticklabels()) == 15
@@ -79,13 +81,11 @@ def test_the_network_of_many_cells_has_a_column_for_each_value_of_a_key(tmp_path
     assert [bar.get_x() for bar in collided] == pytest.approx([end] * 15)
 
 
-def test_cells_that_no_key_divides_are_taken_in_their_order(tmp_path: Path) -> None:
-    made = run(tmp_path, {"network.channel.airtime": [0.01 * k for k in range(80)]}, extra=NETWORK[:1])
-    figure = draw_network(source(made))["network"]
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == [f"cells {12 * k} to {12 * k + 11}" for k in range(6)]
-    assert "The first 72 of 80 cells are drawn" in footnote(figure)
-    assert all(len(axes.lines) == 12 for axes in figure.axes[1:])
+def test_where_columns_are_too_many_each_metric_has_a_figure(tmp_path: Path) -> None:
+    made = run(tmp_path, {"network.channel.airtime": [0.01 * k for k in range(12)]}, extra=NETWORK[:2])
+    figures = draw_network(source(made))
+    assert set(figures) == {"network-delivery", "network-loss_rate", "network-causes"}
+    assert len(figures["network-delivery"].axes) == 12
 
 
 @pytest.mark.parametrize("cells", [2, 15])
@@ -100,25 +100,25 @@ def test_ends_of_the_network_are_panels_of_one_figure(cells: int, tmp_path: Path
     figures = draw_finals(source(made))
     assert set(figures) == {"finals-network", "finals-objective_gap"}
     figure = figures["finals-network"]
-    assert [axes.get_xlabel() for axes in figure.axes] == [
-        "collision rate (fraction of deliveries)",
-        "delivery",
+    assert [" ".join(axes.get_xlabel().split()) for axes in figure.axes] == [
+        "collision rate (fraction of deliveries) lower is better",
+        "delivery (fraction) higher is better",
     ]
-    assert "Always the same: loss rate 0.25." in footnote(figure)
+    assert "Always the same, so not drawn: loss rate 0.25." in footnote(figure)
     assert len(figure.axes[0].get_yticklabels()) == cells
-    # A bar, a median and a mean for each cell.
-    assert all(len(axes.lines) == 3 * cells for axes in figure.axes)
+    # A median for each cell, and bars.
+    assert all(len(lines_of(axes)) == cells for axes in figure.axes)
     assert set(draw_finals(source(made, "delivery"))) == {"finals-delivery"}
 
 
 def test_ends_of_the_network_against_a_number_of_the_data(tmp_path: Path) -> None:
     made = run(tmp_path, {"data.partition.records": [100, 200, 300]}, extra=NETWORK)
     figure = draw_finals(source(made))["finals-network"]
-    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+    assert [axes.get_title(loc="left").rstrip(" ↓↑") for axes in figure.axes] == [
         name.replace("_", " ") for name in sorted(NETWORK)
     ]
     assert all(axes.lines[0].get_xdata().tolist() == [100.0, 200.0, 300.0] for axes in figure.axes)
-    assert {axes.get_xlabel() for axes in figure.axes} == {"records (number)"}
+    assert {axes.get_xlabel() for axes in figure.axes} == {"records"}
 
 
 def test_nothing_of_a_crowded_figure_lies_outside(tmp_path: Path) -> None:

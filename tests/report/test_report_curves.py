@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from made_up_run import FACTORS, psi, run
 
 from p2psim.core.errors import InputError
-from p2psim.report.curves import curves, finals, labels, quartiles
+from p2psim.report.curves import curves, finals, quartiles
 from p2psim.report.figures.power import straight_part
-from p2psim.report.notes import curve_notes
-from p2psim.report.source import as_text, source
+from p2psim.report.source import source
+from p2psim.report.words import as_text, labels_of_values
 
 
 def test_quartiles_by_hand() -> None:
@@ -30,44 +30,60 @@ def test_curves_carry_the_medians_that_were_put_in(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]})
     drawn = curves(source(r), "relative_fitness")
     assert [c.label for c in drawn] == ["ε = 1", "ε = 10"]
-    for curve, epsilon in zip(drawn, (1.0, 10.0), strict=True):
+    for curve, epsilon in zip([one.what for one in drawn], (1.0, 10.0), strict=True):
         law = np.array([psi(epsilon, 1000, k) for k in range(0, 301, 10)])
         np.testing.assert_array_equal(curve.x, range(0, 301, 10))
         np.testing.assert_allclose(curve.median, law)
         np.testing.assert_allclose(curve.low, law / 2)
         np.testing.assert_allclose(curve.high, law * 2)
-        assert (curve.replicas, curve.not_finite, curve.held, curve.agents) == (len(FACTORS), 0, 0, 1)
+        assert (curve.replicas, curve.held, curve.agents) == (len(FACTORS), 0, 1)
 
 
 def test_rows_in_any_order_and_null_agents_of_any_type_give_the_same(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]}, extra=("test_accuracy",))
     plain = curves(source(r), "test_accuracy")
-    assert plain[0].agents == 3
+    assert plain[0].what.agents == 3
     r.metrics = r.metrics.sample(frac=1, random_state=1).reset_index(drop=True)
     r.metrics["agent"] = r.metrics["agent"].astype("float64")
     for a, b in zip(plain, curves(source(r), "test_accuracy"), strict=True):
-        np.testing.assert_array_equal(a.median, b.median)
+        np.testing.assert_array_equal(a.what.median, b.what.median)
 
 
-def test_a_replica_that_ends_early_is_held_and_counted(tmp_path) -> None:
+def test_a_line_ends_where_half_of_its_replicas_have_ended(tmp_path) -> None:
     r = run(tmp_path, factors=(1.0, 2.0, 3.0))
     r.metrics = r.metrics[(r.metrics["replica"] != 2) | (r.metrics["step"] <= 100)]
-    (curve,) = curves(source(r), "relative_fitness")
-    assert curve.held == 1
-    (told,) = [note for note in curve_notes([curve, curve], False, source(r)) if "held" in note]
-    assert told.startswith("Of 6 replicas of all lines, 2 end before the others")
-    # Replica 2 stays at 3·ψ(100), the largest of the three; the median is replica 1's.
+    curve = curves(source(r), "relative_fitness")[0].what
+    assert (curve.held, curve.x[-1]) == (1, 300)
+    # Replica 2 stays at 3·ψ(100), the largest of the three; the median is replica 1's: there is no cliff at k = 100.
     np.testing.assert_allclose(curve.median[-1], 2 * psi(10.0, 1000, 300))
     np.testing.assert_allclose(curve.high[-1], (2 * psi(10, 1000, 300) + 3 * psi(10, 1000, 100)) / 2)
+    r.metrics = r.metrics[(r.metrics["replica"] != 1) | (r.metrics["step"] <= 200)]
+    curve = curves(source(r), "relative_fitness")[0].what
+    assert (curve.held, curve.x[-1]) == (1, 200)
 
 
-def test_curves_against_time_hold_values_between_records(tmp_path) -> None:
-    r = run(tmp_path, factors=(1.0,), owners=1, steps=range(0, 101, 50))  # records at times 0, 50, 100
-    (curve,) = curves(source(r, against="time"), "relative_fitness")
+def test_curves_against_time_are_straight_between_records(tmp_path) -> None:
+    r = run(
+        tmp_path, factors=(1.0, 1.0), owners=1, steps=range(0, 101, 50)
+    )  # records at 0, 50, 100, and .01 later
+    curve = curves(source(r, against="time"), "relative_fitness")[0].what
     assert curve.x[0] == 0
-    assert curve.x[-1] == 100
-    for x, value in zip(curve.x, curve.median, strict=True):
-        assert value == pytest.approx(psi(10, 1000, 50 * int(x // 50)))
+    assert curve.x[-1] == pytest.approx(100.01)
+    records = [psi(10, 1000, step) for step in (0, 50, 100)]
+    np.testing.assert_allclose(curve.each[:, 0], np.interp(curve.x, [0, 50, 100], records))
+    np.testing.assert_allclose(curve.each[:, 1], np.interp(curve.x, [0.01, 50.01, 100.01], records))
+
+
+def test_what_is_undefined_at_first_is_not_drawn_and_what_becomes_so_has_diverged(tmp_path) -> None:
+    r = run(tmp_path, factors=(1.0, 2.0, 3.0), steps=range(0, 31, 10))
+    r.metrics.loc[r.metrics["step"] == 0, "value"] = np.nan
+    r.metrics.loc[(r.metrics["step"] == 10) & (r.metrics["replica"] == 0), "value"] = np.nan
+    r.metrics.loc[(r.metrics["step"] == 30) & (r.metrics["replica"] == 2), "value"] = np.nan
+    curve = curves(source(r), "relative_fitness")[0].what
+    assert np.isnan(curve.median[0])
+    assert curve.median[1] == pytest.approx(2.5 * psi(10, 1000, 10))
+    assert curve.median[3] == pytest.approx(2 * psi(10, 1000, 30))
+    assert np.isinf(curve.each[3, 2])
 
 
 def test_a_step_recorded_twice_counts_once_with_its_last_value(tmp_path) -> None:
@@ -75,8 +91,8 @@ def test_a_step_recorded_twice_counts_once_with_its_last_value(tmp_path) -> None
     again = r.metrics.tail(1).assign(value=123.0, time=1e6)
     r.metrics = pd.concat([again, r.metrics], ignore_index=True)
     assert finals(source(r), "relative_fitness")["value"].tolist() == [123.0]
-    (curve,) = curves(source(r), "relative_fitness")
-    assert curve.median[-1] == 123.0
+    (one,) = curves(source(r), "relative_fitness")
+    assert one.what.median[-1] == 123.0
 
 
 def test_finals_average_agents_and_keep_undefined_values(tmp_path) -> None:
@@ -98,7 +114,7 @@ def test_a_curve_of_agents_ends_where_the_table_of_finals_does(tmp_path) -> None
     r.metrics.loc[own & (r.metrics["agent"] == 2).to_numpy(), "value"] *= 10
     scale = r.metrics.loc[own, "replica"] + 1
     r.metrics.loc[own, "value"] *= scale
-    (curve,) = curves(source(r), "isolated_fitness")
+    curve = curves(source(r), "isolated_fitness")[0].what
     last = np.array([1, 2, 3]) * (0.5 + 0.6 + 7.0) / 3 * (1 - np.exp(-5))
     assert curve.agents == 3
     assert curve.median[-1] == pytest.approx(last[1])
@@ -122,22 +138,20 @@ def test_straight_part_leaves_out_flat_ends() -> None:
     assert straight_part(x, [1e3, 1e1, 0.9e1, 1e-1, 1e-3]).all()
 
 
-def test_labels_name_models_and_long_keys_when_needed(tmp_path) -> None:
+def test_labels_name_the_algorithm_beside_baselines_and_leave_out_what_is_shared(tmp_path) -> None:
     r = run(tmp_path, {"network.exchange.kind": ["poll"], "learning.loss.kind": ["squared"]}, factors=(1.0,))
-    other = r.metrics.assign(model="isolated")
+    r.scenario = {"learning": {"algorithm": {"kind": "async-star"}}}
+    other = r.metrics.assign(model="local-dp")
     r.metrics = pd.concat([r.metrics, other], ignore_index=True)
-    assert [c.label for c in curves(source(r), "relative_fitness")] == [
-        "exchange.kind = poll, loss.kind = squared, isolated",
-        "exchange.kind = poll, loss.kind = squared, main",
-    ]
+    assert sorted(c.label for c in curves(source(r), "relative_fitness")) == ["async star", "local dp"]
 
 
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (0.1, "0.1"), (10.0, "10"), (1000.0, "1,000"), (1234.5, "1234.5"), (2e6, "2,000,000"), (1e12, "1e+12"),
+        (0.1, "0.1"), (10.0, "10"), (1000.0, "1,000"), (1234.5, "1234.5"), (2e6, "2,000,000"), (1e12, "10¹²"),
         (np.float32(0.5), "0.5"), (np.inf, "∞"), (-np.inf, "−∞"), (7, "7"), ("cap", "cap"), ("inf", "∞"),
-        (5e-6, "5e-06"),
+        (5e-6, "5·10⁻⁶"), (1e-5, "10⁻⁵"), (True, "yes"),
     ],
 )  # fmt: skip
 def test_swept_values_in_few_characters(value: object, said: str) -> None:
@@ -145,6 +159,5 @@ def test_swept_values_in_few_characters(value: object, said: str) -> None:
 
 
 def test_an_infinite_budget_is_no_noise_in_a_legend() -> None:
-    cells = pd.DataFrame({"privacy.epsilon": [1.0, np.inf], "learning.algorithm.rho": [np.inf, 2000.0]})
-    found = labels(["privacy.epsilon", "learning.algorithm.rho"], cells.assign(model="main"))
-    assert list(found.values()) == ["ε = 1, rho = ∞", "no noise, rho = 2,000"]
+    assert labels_of_values([1.0, np.inf], "ε") == (["1", "no noise"], ["ε = 1", "no noise"])
+    assert labels_of_values([np.inf, 2000.0], "ρ") == (["∞", "2,000"], ["ρ = ∞", "ρ = 2,000"])

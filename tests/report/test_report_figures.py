@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_run import psi, run
+from made_up_run import footnote, legend, lines_of, psi, run, text_of
 from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -17,6 +17,7 @@ from p2psim.core.figure_names import ALONG_THE_RUN, KIND_NAMES
 from p2psim.core.figures import FIGURES
 from p2psim.report import draw
 from p2psim.report.source import source
+from p2psim.report.words import number
 from p2psim.scenario.rules import all_meanings
 
 SWEEP = {"privacy.epsilon": [1.0, 10.0, 100.0]}
@@ -25,37 +26,29 @@ ASKED_FOR = ("groups", "targets", "paired", "network", "load", "collaboration", 
 STEPS = np.arange(0, 301, 10)
 
 
-def footnote(figure) -> str:
-    return " ".join(figure._supxlabel.get_text().split())
-
-
-def named(axes) -> dict[str, object]:
-    handles, names = axes.get_legend_handles_labels()
-    return dict(zip(names, handles, strict=True))
-
-
-def test_every_kind_writes_both_files(tmp_path) -> None:
+def test_every_kind_writes_its_files(tmp_path) -> None:
     r = run(
         tmp_path, {"data.partition.records": [900, 3000, 9000], **SWEEP}, commits=50, extra=("test_accuracy",)
     )
     # Single agents differ in their records from cell to cell.
-    of_agents = ("finals-test_accuracy", "agents-test_accuracy")
+    of_agents = ("finals-test_accuracy", "agents-test_accuracy", "ecdf-test_accuracy")
     paths = draw(r)
     assert {p.name for p in paths} == {
         f"{stem}.{end}"
         for stem in ("fitness", "timing", "epsilon", "size", "curves-test_accuracy", *of_agents)
-        for end in ("png", "svg")
+        for end in ("png", "svg", "csv")
     }
     assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == sorted(p.name for p in paths)
     for path in paths:
         head = path.read_bytes()[:200]
-        assert head.startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
+        assert head.startswith({".png": b"\x89PNG", ".svg": b"<?xml", ".csv": b"panel,line,x,y"}[path.suffix])
     for kind in KIND_NAMES:
         if kind not in ASKED_FOR:
             assert draw(r, kind=kind, folder=tmp_path / "other")
     assert [p.name for p in draw(r, kind="fitness", against="time")] == [
         "fitness-time.png",
         "fitness-time.svg",
+        "fitness-time.csv",
     ]
     assert not pyplot.get_fignums()
 
@@ -76,8 +69,8 @@ def test_fitness_lines_are_the_medians(tmp_path) -> None:
     (axes,) = figure.axes
     assert axes.get_yscale() == "log"
     assert axes.get_xlabel() == "commits k"
-    assert axes.get_ylabel() == "relative fitness ψ (dimensionless)"
-    lines = named(axes)
+    assert axes.get_ylabel().split("\n") == ["relative fitness ψ (dimensionless)", "lower is better"]
+    lines = lines_of(axes)
     assert list(lines) == ["ε = 1", "ε = 10", "ε = 100"]
     for (_, line), band, epsilon in zip(lines.items(), axes.collections, (1.0, 10.0, 100.0), strict=True):
         law = np.array([psi(epsilon, 1000, k) for k in STEPS])
@@ -86,9 +79,16 @@ def test_fitness_lines_are_the_medians(tmp_path) -> None:
         corners = band.get_paths()[0].vertices
         last = corners[corners[:, 0] == 300][:, 1]
         assert (last.min(), last.max()) == pytest.approx((law[-1] / 2, law[-1] * 2))
-    # Readable without colour: dashes and markers all differ.
-    assert len({line.get_marker() for line in lines.values()}) == 3
-    assert len({str(line._unscaled_dash_pattern) for line in lines.values()}) == 3
+    # Numbers in order have colours from dark to light, which can be read in grey; names stand beside the lines' ends.
+    grey = [rgb_to_grey(line.get_color()) for line in lines.values()]
+    assert grey[0] < grey[1] < grey[2]
+    assert not figure.legends
+    assert [text.get_text() for text in axes.texts] == ["ε = 100", "ε = 10", "ε = 1"]
+    assert footnote(figure) == "n = 9 replicas; line: median, band: 25 to 75 %."
+
+
+def rgb_to_grey(color) -> float:
+    return float(np.dot(mpl.colors.to_rgb(color), (0.299, 0.587, 0.114)))
 
 
 @pytest.mark.parametrize("of_each", [True, False])
@@ -98,7 +98,7 @@ def test_means_over_agents_are_named(of_each: bool, tmp_path) -> None:
         r.metrics = r.metrics[r.metrics["agent"].fillna(0) == 0].assign(agent=pd.NA)
     for kind in ("curves", "finals"):
         (figure,) = FIGURES[kind].draw(source(r, "isolated_fitness")).values()
-        assert ("Values are means over 3 agents." in footnote(figure)) == of_each
+        assert ("each the mean over 3 agents" in footnote(figure)) == of_each
 
 
 def test_what_never_changes_is_no_curve_unless_asked_for(tmp_path) -> None:
@@ -121,7 +121,13 @@ def test_labels_of_axes_lie_inside_the_figure(metric, tmp_path) -> None:
             drawn = FigureCanvasAgg(figure)
             drawn.draw()
             for axes in figure.axes:
-                labels = (axes.xaxis.label, axes.yaxis.label, axes._left_title, figure._suptitle)
+                labels = (
+                    axes.xaxis.label,
+                    axes.yaxis.label,
+                    axes._left_title,
+                    figure._suptitle,
+                    *figure.texts,
+                )
                 for label in [label for label in labels if label and label.get_text()]:
                     box = label.get_window_extent()
                     assert figure.bbox.x0 <= box.x0
@@ -131,11 +137,21 @@ def test_labels_of_axes_lie_inside_the_figure(metric, tmp_path) -> None:
 
 
 @pytest.mark.usefixtures("look")
-def test_many_lines_never_share_dashes_and_marker(tmp_path) -> None:
-    r = run(tmp_path, {"privacy.epsilon": [float(2**k) for k in range(30)]}, factors=(1.0,))
-    (axes,) = FIGURES["fitness"].draw(source(r))["fitness"].axes
-    looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in axes.lines}
-    assert len(looks) == 30
+def test_many_lines_have_panels_of_their_own(tmp_path) -> None:
+    r = run(
+        tmp_path,
+        {"privacy.epsilon": [float(2**k) for k in range(20)]},
+        factors=(1.0,),
+        steps=range(0, 21, 10),
+    )
+    figure = FIGURES["fitness"].draw(source(r))["fitness"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        f"ε = {number(2.0**k)}" for k in range(20)
+    ]
+    for k, axes in enumerate(figure.axes):
+        # The others are there in grey, to compare with.
+        assert len(axes.lines) == 21
+        assert list(lines_of(axes)) == [f"ε = {number(2.0**k)}"]
 
 
 @pytest.mark.usefixtures("look")
@@ -144,8 +160,8 @@ def test_timing_shows_who_answered(tmp_path) -> None:
     figure = FIGURES["timing"].draw(source(r))["timing"]
     main, side = figure.axes
     mine = r.events[(r.events["replica"] == 0) & (r.events["kind"] == "commit")]
-    marks = main.collections[0].get_offsets()
-    np.testing.assert_array_equal(marks[:, 0], range(1, 41))
+    marks = main.collections[1].get_offsets()
+    np.testing.assert_array_equal(marks[:, 0], mine["time"])
     np.testing.assert_array_equal(marks[:, 1], mine["peer"])
     assert [t.get_text() for t in main.get_yticklabels()] == ["bank 0", "bank 1", "bank 2"]
     shares = [bar.get_width() for bar in side.patches]
@@ -156,7 +172,7 @@ def test_timing_shows_who_answered(tmp_path) -> None:
 def test_timing_says_when_it_shows_only_the_first_commits(tmp_path) -> None:
     figure = FIGURES["timing"].draw(source(run(tmp_path, commits=500, factors=(1.0,))))["timing"]
     assert "The first 180 of 500 commits are shown; shares are of all." in footnote(figure)
-    assert len(figure.axes[0].collections[0].get_offsets()) == 180
+    assert len(figure.axes[0].collections[1].get_offsets()) == 180
 
 
 @pytest.mark.usefixtures("look")
@@ -166,8 +182,7 @@ def test_epsilon_recovers_the_slope_and_the_bound(tmp_path) -> None:
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlabel() == "privacy budget ε per owner"
-    names = list(named(axes))
-    assert names == ["median", "fit: slope −2.00 [−2.00, −2.00]", "fitted F (11)"]
+    assert list(lines_of(axes)) == ["median: slope −2.00 [−2.00, −2.00]", "fitted F (11)"]
     law = np.array([400 / e**2 for e in sweep["privacy.epsilon"]])
     solid = next(line for line in axes.lines if len(line.get_xdata()) == 4 and line.get_marker() == "o")
     np.testing.assert_allclose(solid.get_ydata(), law, rtol=1e-9)
@@ -194,10 +209,8 @@ def test_size_recovers_the_slope_for_each_budget(tmp_path) -> None:
     (axes,) = figure.axes
     assert axes.get_xlabel() == "records n"
     assert axes.get_legend_handles_labels()[1] == [
-        "ε = 1",
-        "fit: slope −2.00 [−2.00, −2.00]",
-        "ε = 10",
-        "fit: slope −2.00 [−2.00, −2.00]",
+        "ε = 1: slope −2.00 [−2.00, −2.00]",
+        "ε = 10: slope −2.00 [−2.00, −2.00]",
         "fitted F (11)",
     ]
     assert [t.get_text() for t in axes.get_xticklabels()] == ["300", "3,000", "30,000"]
@@ -208,7 +221,7 @@ def test_keys_that_advance_together_make_one_line(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, 100.0]})
     r.metrics.insert(1, "learning.algorithm.rho", 5 * r.metrics["privacy.epsilon"])
     (axes,) = FIGURES["epsilon"].draw(source(r))["epsilon"].axes
-    assert list(named(axes)) == ["median", "fit: slope −2.00 [−2.00, −2.00]", "fitted F (11)"]
+    assert list(lines_of(axes)) == ["median: slope −2.00 [−2.00, −2.00]", "fitted F (11)"]
 
 
 @pytest.mark.usefixtures("look")
@@ -219,9 +232,8 @@ def test_saturated_points_are_hollow_and_said(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [0.1, 1.0, 10.0, 100.0, 1000.0]}, law=law)
     figure = FIGURES["epsilon"].draw(source(r))["epsilon"]
     (axes,) = figure.axes
-    assert "Hollow points are not used for slopes and bounds" in footnote(figure)
-    assert "ε = 0.1, 1." in footnote(figure)
-    assert list(named(axes))[:2] == ["median", "fit: slope −2.00 [−2.00, −2.00]"]
+    assert "Hollow points lie on a flat end and are in no fit." in footnote(figure)
+    assert next(iter(lines_of(axes))) == "median: slope −2.00 [−2.00, −2.00]"
     hollow = next(line for line in axes.lines if line.get_markerfacecolor() == "white")
     np.testing.assert_array_equal(hollow.get_xdata(), [0.1, 1.0])
 
@@ -233,28 +245,27 @@ def test_points_of_unequal_numbers_of_replicas_are_counted_one_by_one(tmp_path) 
     )
     r.metrics = r.metrics[(r.metrics["cell"] != 1) | (r.metrics["replica"] < 3)]
     figure = FIGURES["epsilon"].draw(source(r))["epsilon"]
-    assert "Point: median of 3 to 5 replicas;" in footnote(figure)
-    # Three replicas are too few for an interval of a median.
-    assert "No interval for want of 5 replicas a point" in footnote(figure)
-    # The middle point does not tilt the line: (log .041 − log 400.001)/log 10⁴.
-    assert list(named(figure.axes[0]))[:2] == ["median", "fit: slope −1.99"]
+    assert "n = 3 to 9 replicas, each drawn; point: median." in footnote(figure)
+    # The middle point does not tilt the line: (log .041 − log 400.001)/log 10⁴. Three replicas are too few for an
+    # interval of a median.
+    assert legend(figure)[0] == "median: slope −1.99"
     alone = FIGURES["epsilon"].draw(source(run(tmp_path, SWEEP, factors=(1.0,))))["epsilon"]
-    assert "Point: median of 1 replica;" in footnote(alone)
+    assert footnote(alone).startswith("n = 1 replica.")
 
 
 @pytest.mark.usefixtures("look")
 def test_a_flat_metric_gives_no_slope_and_says_so(tmp_path) -> None:
     r = run(tmp_path, SWEEP, law=lambda *_: 1e-4)
     figure = FIGURES["epsilon"].draw(source(r))["epsilon"]
-    assert "No slope, for want of two usable points." in footnote(figure)
-    assert list(named(figure.axes[0])) == ["median"]
+    assert "Slopes" not in footnote(figure)
+    assert legend(figure) == ["median"]
 
 
 @pytest.mark.usefixtures("look")
 def test_an_infinite_budget_is_a_line_across(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0, float("inf")]}, law=lambda e, *_: 400 / e**2 + 1e-3)
     (axes,) = FIGURES["epsilon"].draw(source(r))["epsilon"].axes
-    assert "median at ε = ∞" in named(axes)
+    assert "no noise" in lines_of(axes)
     across = [line for line in axes.lines if list(line.get_ydata()) == [1e-3, 1e-3]]
     assert len(across) == 1
     low, high = axes.get_ylim()
@@ -265,61 +276,53 @@ def test_an_infinite_budget_is_a_line_across(tmp_path) -> None:
 def test_diverged_replicas_are_counted(tmp_path) -> None:
     r = run(tmp_path, SWEEP, factors=(1.0, 1.0, 2.0, float("nan"), float("inf")))
     fitness = FIGURES["fitness"].draw(source(r))["fitness"]
-    assert "counted as +∞, in 2 of 5 replicas (ε = 1), 2 of 5 replicas" in footnote(fitness)
+    assert "3 of 15 replicas diverge and count as +∞." in footnote(fitness)
     epsilon = FIGURES["epsilon"].draw(source(r))["epsilon"]
-    assert "6 of 15 replicas end infinite or undefined, counted as +∞." in footnote(epsilon)
-    solid = next(line for line in epsilon.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata()))
+    assert "6 of 15 values are infinite and count as +∞" in footnote(epsilon)
+    solid = next(
+        line for line in epsilon.axes[0].lines if line.get_markersize() > 6 and len(line.get_xdata())
+    )
     np.testing.assert_allclose(solid.get_ydata(), [800, 8, 0.08], rtol=1e-9)
 
 
 @pytest.mark.usefixtures("look")
 def test_values_without_a_logarithm_are_counted(tmp_path) -> None:
     r = run(tmp_path, {"privacy.epsilon": [1.0, 10.0]}, factors=(-1.0, 0.0, 1.0, 2.0, 3.0))
-    # Quartiles are 0, 1 and 2 times ψ: one in three has no logarithm.
-    fitness = FIGURES["fitness"].draw(source(r))["fitness"]
-    assert f"{2 * len(STEPS)} of {6 * len(STEPS)} quartiles are zero or negative" in footnote(fitness)
     epsilon = FIGURES["epsilon"].draw(source(r))["epsilon"]
-    assert "2 of 6 quartiles are zero or negative" in footnote(epsilon)
+    assert "4 of 10 values are zero or negative and have no place on the log axis" in footnote(epsilon)
 
 
 def test_runs_without_any_positive_or_finite_value_still_draw(tmp_path) -> None:
-    for number, value in enumerate((-1.0, 0.0, float("nan"), float("inf"))):
-        r = run(tmp_path / str(number), {"privacy.epsilon": [1.0, 10.0]}, law=lambda *_, v=value: v)
-        assert len(draw(r)) == 4
+    for place, value in enumerate((-1.0, 0.0, float("nan"), float("inf"))):
+        r = run(tmp_path / str(place), {"privacy.epsilon": [1.0, 10.0]}, law=lambda *_, v=value: v)
+        assert len(draw(r)) == 6
 
 
 @pytest.mark.usefixtures("look")
-def test_flags_and_printed_form_are_repeated_under_every_figure(tmp_path) -> None:
-    r = run(
-        tmp_path, {"data.partition.records": [900, 9000], **SWEEP}, commits=20, extra=("test_accuracy",),
-        flags=("scaled_records", "not_private"),
-    )  # fmt: skip
-    r.scenario = {"learning": {"algorithm": {"form": "printed"}}, "privacy": {"scale_records": 83.0}}
+def test_one_badge_says_what_must_not_be_missed(tmp_path) -> None:
+    sweep = {"data.partition.records": [900, 9000], **SWEEP}
+    r = run(tmp_path, sweep, commits=20, extra=("test_accuracy",), flags=("scaled_records", "not_private"))
     for kind in set(KIND_NAMES) - set(ASKED_FOR):
         for figure in FIGURES[kind].draw(source(r)).values():
-            said = footnote(figure)
-            assert "Scaled (scale_records): noise as if each record stood for 83." in said
-            assert "Not private" in said
-            assert "Form printed" in said
-            assert "Over budget" not in said
+            assert text_of(figure, "badge") == "NOT PRIVATE"
     r.ledger.loc[r.ledger["cell"] > 0, "not_private"] = False
-    figure = FIGURES["fitness"].draw(source(r))["fitness"]
-    assert "guarantees nothing (in 1 of 6 cells)." in footnote(figure)
+    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == "NOT PRIVATE: 1 of 6 cells"
+    r.ledger["not_private"], r.ledger["bound_violated"] = False, True
+    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == "ε VOID"
+    r.ledger["bound_violated"], r.ledger["over_budget"] = False, True
+    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == "OVER BUDGET"
+    r.ledger["over_budget"] = False
+    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == ""
 
 
 @pytest.mark.usefixtures("look")
-def test_warnings_that_concern_fitness_are_repeated(tmp_path) -> None:
-    r = run(tmp_path, SWEEP)
-    fills = [
-        f"noise fills Θ: its standard deviation is {k} times theta_max, so ψ saturates" for k in range(5)
-    ]
-    fills[1] += " (cell 0: privacy.epsilon = 1)"
-    r.warnings = ["dropped a column", *fills]
-    said = footnote(FIGURES["epsilon"].draw(source(r))["epsilon"])
-    assert "1 times theta_max, so ψ saturates (cell 0: privacy.epsilon = 1)." in said
-    assert "Warning: noise fills Θ: its standard deviation is 2 times" in said
-    assert "2 more such warnings: see manifest.json." in said
-    assert "dropped a column" not in said
+def test_a_budget_without_end_says_so_itself(tmp_path) -> None:
+    """ε = ∞ beside finite budgets is called "no noise", and a study without any noise claims no privacy."""
+    r = run(tmp_path, {"privacy.epsilon": [1.0, float("inf")]}, law=lambda *_: 1.0, flags=("not_private",))
+    r.ledger["not_private"] = np.isinf(r.ledger["budget"])
+    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == ""
+    r.ledger = r.ledger.assign(budget=np.inf, not_private=True)
+    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == ""
 
 
 def test_the_scenario_is_read_from_the_run_folder(tmp_path) -> None:
@@ -351,7 +354,7 @@ def test_what_a_run_lacks_is_said(tmp_path) -> None:
         draw(run(tmp_path, {"privacy.epsilon": ["{a: 1}", "{a: 2}"]}, law=lambda *_: 1.0), kind="epsilon")
     assert not (tmp_path / "figures").exists()
     # Without a kind, what can be drawn is drawn.
-    assert [p.name for p in draw(r)] == ["fitness.png", "fitness.svg"]
+    assert [p.name for p in draw(r)] == ["fitness.png", "fitness.svg", "fitness.csv"]
 
 
 def test_unknown_kinds_are_named_with_the_known(tmp_path) -> None:
@@ -407,6 +410,7 @@ def test_a_metric_alone_draws_its_curves(tmp_path) -> None:
     assert [p.name for p in draw(r, metric="throughput")] == [
         "curves-throughput.png",
         "curves-throughput.svg",
+        "curves-throughput.csv",
     ]
     assert draw(r, kind="epsilon", metric="throughput")[0].name == "epsilon-throughput.png"
 

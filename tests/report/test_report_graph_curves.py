@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from p2psim.core.errors import InputError
-from p2psim.report.curves import curves, distinct
+from p2psim.report.curves import curves
 from p2psim.report.source import Source
+from p2psim.report.words import distinct
 
 
 def run(with_sent: bool = True) -> Source:
@@ -46,25 +47,22 @@ def run(with_sent: bool = True) -> Source:
 
 
 def test_values_of_single_agents_do_not_mix_with_those_of_all() -> None:
-    drawn = {curve.label: curve for curve in curves(run(), "test_accuracy")}
-    assert drawn["ε = 1, main"].median.tolist() == pytest.approx([0.5, 0.6, 0.7])
+    drawn = {curve.label: curve.what for curve in curves(run(), "test_accuracy")}
+    assert drawn["ε = 1"].median.tolist() == pytest.approx([0.5, 0.6, 0.7])
     assert all(curve.agents == 1 for curve in drawn.values())
 
 
 def test_a_baseline_that_is_the_same_everywhere_is_drawn_once() -> None:
-    assert [curve.label for curve in curves(run(), "test_accuracy")] == [
-        "local",
-        "ε = 1, main",
-        "ε = 2, main",
-    ]
+    drawn = curves(run(), "test_accuracy")
+    assert [curve.label for curve in drawn] == ["local", "ε = 1", "ε = 2"]
 
 
 def test_curves_against_vectors_sent() -> None:
     source = run()
     against = replace(source, against="vectors_sent")
-    drawn = {curve.label: curve for curve in curves(against, "test_accuracy")}
-    assert drawn["ε = 2, main"].x.tolist() == [0, 20, 40]
-    assert drawn["ε = 2, main"].median.tolist() == pytest.approx([1.5, 1.6, 1.7])
+    drawn = {curve.label: curve.what for curve in curves(against, "test_accuracy")}
+    assert drawn["ε = 2"].x.tolist() == [0, 20, 40]
+    assert drawn["ε = 2"].median.tolist() == pytest.approx([1.5, 1.6, 1.7])
     without = run(with_sent=False)
     lacking = replace(without, against="vectors_sent")
     with pytest.raises(InputError, match="did not record the metric 'vectors_sent'"):
@@ -80,8 +78,8 @@ def test_curves_against_privacy_spent() -> None:
     spent.loc[(spent["cell"] == 1) & (spent["step"] > 0), "value"] = float("inf")
     table = pd.concat([source.metrics, spent], ignore_index=True)
     against = replace(source, metrics=table, against="epsilon")
-    drawn = {curve.label: curve for curve in curves(against, "test_accuracy")}
-    bounded, endless = drawn["ε = 1, main"], drawn["ε = 2, main"]
+    drawn = {curve.label: curve.what for curve in curves(against, "test_accuracy")}
+    bounded, endless = drawn["ε = 1"], drawn["ε = 2"]
     assert (bounded.x[0], bounded.x[-1]) == (0, 1.5)
     # Until the release there is what was known at the start; at its price, all that came of it.
     assert set(bounded.median[:-1].round(12)) == {0.5}
@@ -95,13 +93,13 @@ def test_curves_against_privacy_spent() -> None:
 @pytest.mark.parametrize(
     ("texts", "shown"),
     [
-        (["cap(releases=1)", "cap(releases=3)"], ["cap(releases=1)", "cap(releases=3)"]),
-        (["a(x=1, y=2)", "b(x=1, y=3)", "c"], ["a(y=2)", "b(y=3)", "c"]),
-        (
-            ["p(rate={a=1, b=2}, k=1)", "p(rate={a=1, b=3}, k=1)"],
-            ["p(rate={a=1, b=2})", "p(rate={a=1, b=3})"],
-        ),
-        (["only(x=1)"], ["only(x=1)"]),
+        (["cap(releases=1)", "cap(releases=3)"], ["cap, releases 1", "cap, releases 3"]),
+        (["a(x=1, y=2)", "b(x=1, y=3)", "c"], ["a", "b", "c"]),
+        (["a(x=1, y=known)", "a(x=1, y=expected)", "b"], ["a, known", "a, expected", "b"]),
+        (["p(rate={a=1, b=2}, k=1)", "p(rate={a=1, b=3}, k=1)"], ["p, rate a 1, b 2", "p, rate a 1, b 3"]),
+        (["{0=10000, 1=2}", "{0=10000, 1=3}"], ["agent 1: 2", "agent 1: 3"]),
+        (["only(x=1)"], ["only"]),
+        (["carrier-sense", "none"], ["carrier-sense", "none"]),
         (["1", "10"], ["1", "10"]),
     ],
 )

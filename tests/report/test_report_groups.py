@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from made_up_run import legend, lines_of
 
 from p2psim.core.errors import InputError
 from p2psim.report.figures.bands import draw_curves, draw_groups
@@ -45,14 +46,14 @@ def test_a_panel_for_each_cell_with_a_line_for_each_part() -> None:
     assert set(figures) == {"groups-test_accuracy"}
     (figure,) = figures.values()
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["loss = 0", "loss = 0.5"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+    assert legend(figure) == [
         "all agents",
         "big",
         "few",
         "worst tenth",
     ]
     for cell, axes in enumerate(figure.axes):
-        ends = [line.get_ydata()[-1] for line in axes.lines]
+        ends = [line.get_ydata()[-1] for line in lines_of(axes).values()]
         assert ends == pytest.approx([level - 0.1 * cell + 0.01 for level in LEVELS.values()])
         low, high = axes.get_ylim()
         assert (low, high) == figure.axes[0].get_ylim()
@@ -69,6 +70,6 @@ def test_groups_are_drawn_together_and_by_themselves_only_if_asked_for() -> None
 def test_the_worst_tenth_alone_is_shown_too_and_nothing_is_refused() -> None:
     two = {name: LEVELS[name] for name in ("test_accuracy", "worst_decile_accuracy")}
     (figure,) = draw_groups(run(two)).values()
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all agents", "worst tenth"]
+    assert legend(figure) == ["all agents", "worst tenth"]
     with pytest.raises(InputError, match="recorded nothing of groups; set record"):
         draw_groups(run({"test_accuracy": 0.8}))

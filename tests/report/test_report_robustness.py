@@ -16,8 +16,9 @@ from p2psim.core.errors import SimulationError
 from p2psim.core.figures import FIGURES
 from p2psim.data.sources import Arrays
 from p2psim.report import draw
+from p2psim.report.files import save
 from p2psim.report.source import source
-from p2psim.report.style import look, save
+from p2psim.report.style import look
 
 NAMES = st.text(st.sampled_from("$\\{}_^%#& ax"), min_size=1, max_size=12).filter(str.strip)
 
@@ -93,12 +94,14 @@ def timing(scenario: dict[str, object], tmp_path: Path) -> tuple[np.ndarray, np.
     result = p2psim.run(p2psim.Scenario.from_dict(scenario), tmp_path / "run", jobs=1, progress=False)
     figure = FIGURES["timing"].draw(source(result))["timing"]
     FigureCanvasAgg(figure).draw()
-    marks = figure.axes[0].collections[0].get_offsets()
+    marks = figure.axes[0].collections[1].get_offsets()
     shares = [bar.get_width() for bar in figure.axes[1].patches]
     events = result.events
     commits = int((events["kind"] == "commit").sum())
     assert sum(shares) == pytest.approx(100 * len(marks) / commits)
-    return marks[:, 0].astype(int), marks[:, 1].astype(int), figure.axes[0].get_ylabel()
+    # Marks stand at the times of commits.
+    times = np.unique(events.loc[events["kind"] == "commit", "time"])
+    return np.searchsorted(times, marks[:, 0]) + 1, marks[:, 1].astype(int), figure.axes[0].get_ylabel()
 
 
 def test_timing_of_rounds_shows_all_answers_of_each_round(tmp_path: Path) -> None:

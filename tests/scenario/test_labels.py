@@ -1,11 +1,14 @@
 """Labels of swept parts have every key that tells parts of one kind apart; columns stay what they were."""
 
 import pandas as pd
+import pytest
 from language import VALID
 
 import p2psim
+from p2psim.core.errors import InputError
 from p2psim.report.source import relabelled, source
 from p2psim.scenario.cells import cells, labels_of
+from p2psim.scenario.labels import given_words
 from p2psim.scenario.model import Scenario
 
 SWEEP = "sweep:\n  privacy.epsilon: [10, 100]\n"
@@ -59,3 +62,47 @@ def test_tables_and_figures_of_a_run_have_labels_and_files_have_values(tmp_path)
     }
     drawn = source(result).metrics["network.exchange"]
     assert set(drawn) == {"request(service=0, busy=refuse)", "request(service=exponential=0.5, busy=queue)"}
+
+
+KEY = "network.exchange"
+TWO = f"{KEY}: [request, {{kind: request, busy: queue, service: {{exponential: 0.5}}}}]"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "network.exchang: turn",
+            r"labels\.network\.exchang.*unknown swept key.*did you mean network\.exchange",
+        ),
+        ("'network.exchange=poll': polled", r"labels\.network\.exchange=poll"),
+        ("network.exchange: [one]", "has 1 words for 2 values"),
+        ("'network.exchange=request': waits", "request is the kind of 2 values"),
+        ("zip: [one, two]", r"labels\.zip"),
+    ],
+)
+def test_a_label_of_nothing_is_refused_with_its_place(given: str, message: str) -> None:
+    text = VALID.replace(SWEEP, f"sweep:\n  {TWO}\n") + f"labels:\n  {given}\n"
+    with pytest.raises(InputError, match=message) as caught:
+        Scenario.parse(text, "a.yaml")
+    assert caught.value.faults[0].line == len(text.splitlines())
+
+
+def test_labels_are_words_of_figures_and_change_no_hash() -> None:
+    plain = VALID.replace(SWEEP, f"sweep:\n  {TWO}\n")
+    scenario = Scenario.parse(f"{plain}labels:\n  {KEY}: [at once, waits]\n")
+    assert scenario.identity() == Scenario.parse(plain).identity()
+    assert [cell.content for cell in cells(scenario)] == [
+        cell.content for cell in cells(Scenario.parse(plain))
+    ]
+    table = pd.DataFrame([{**cell.swept, "cell": cell.index} for cell in cells(scenario)])
+    assert list(given_words(scenario.resolved(), table)[1][KEY].values()) == ["at once", "waits"]
+    named = Scenario.parse(
+        plain.replace(TWO, "privacy.epsilon: [10, .inf]")
+        + "labels: {privacy.epsilon: budget, 'privacy.epsilon=10': ten}\n"
+    )
+    table = pd.DataFrame([{**cell.swept, "cell": cell.index} for cell in cells(named)])
+    assert given_words(named.resolved(), table) == (
+        {"privacy.epsilon": "budget"},
+        {"privacy.epsilon": {10: "ten"}},
+    )

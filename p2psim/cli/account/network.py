@@ -96,14 +96,14 @@ def account_network(args: argparse.Namespace) -> None:
 def _draw(
     args: argparse.Namespace, learned: Shares, epsilon_rows: list[Distance], ratio: float, delta: float
 ) -> list[str]:
-    from p2psim.report import style
+    from p2psim.report import files, style
     from p2psim.report.account import PairwisePrivacy, draw_network_privacy
 
     colluding = f", colluding with {args.colluders}" if args.colluders else ""
     title = f"{len(learned.share)} agents, {args.steps} steps, Δ/σ\u00a0=\u00a0{ratio:.3g}{colluding}"
     drawn = PairwisePrivacy(learned.share, epsilon_rows, title, ratio, delta, NOTES)
     with style.look():
-        return list(map(str, style.save_all(draw_network_privacy(drawn), args.out)))
+        return list(map(str, files.save_all(draw_network_privacy(drawn), args.out)))
 
 
 def _colluders(given: str | None, agents: int) -> list[int]:

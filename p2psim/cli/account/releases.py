@@ -103,7 +103,7 @@ def _releases(args: argparse.Namespace) -> Charges:
 
 def _save(file: str, argument: str, draw: Any) -> list[str]:
     """Draw a figure and write it as PNG and SVG."""
-    from p2psim.report import style
+    from p2psim.report import files, style
 
     path = Path(file)
     if path.suffix not in (".png", ".svg") or not path.parent.is_dir():
@@ -111,7 +111,7 @@ def _save(file: str, argument: str, draw: Any) -> list[str]:
             f"{argument}: a file NAME.png (or .svg) in a folder that is there is expected, got {file}"
         )
     with style.look():
-        return list(map(str, style.save_all({path.stem: draw()}, path.parent)))
+        return list(map(str, files.save_all({path.stem: draw()}, path.parent)))
 
 
 def _growth(releases: Charges, accountants: dict[str, Accountant], at: EvaluationPoint) -> Figure:

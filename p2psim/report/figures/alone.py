@@ -5,17 +5,18 @@ owner against its number of records (F, hospitals).
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError, check_place
-from p2psim.report import notes, panels, style
-from p2psim.report.curves import finals, labelled, quartiles_of, samples_by
-from p2psim.report.figures.finals import swept_number
-from p2psim.report.source import FITNESS, Float, Source, short
+from p2psim.report import notes, panels, scales, style
+from p2psim.report.channels import Line, Plan
+from p2psim.report.curves import finals, parts_of, quartiles_of, samples_by
+from p2psim.report.figures.finals import draw_samples, swept_number
+from p2psim.report.source import FITNESS, Float, Source
+from p2psim.report.words import key_label, number
 
 ALONE = "isolated_fitness"
 
@@ -26,22 +27,26 @@ class FitnessCurve:
 
     Attributes
     ----------
-    label : str
+    line : Line
     x, low, median, high : ndarray, shape (m,)
         Finite x in ascending order; quantiles over replicas of the final ψ.
+    samples : list of ndarray
     alone : ndarray, shape (m,)
         Median over replicas of the isolated ψ: of one owner, or of its mean over owners.
-    counts : tuple of int
-        Replicas of each point.
     """
 
-    label: str
+    line: Line
     x: Float
     low: Float
     median: Float
     high: Float
+    samples: list[Float]
     alone: Float
-    counts: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """What tells it from the others."""
+        return self.line.label
 
     @property
     def pays(self) -> "np.ndarray":
@@ -50,7 +55,7 @@ class FitnessCurve:
 
 
 def draw_collaboration(source: Source) -> dict[str, Figure]:
-    """Medians with bars, a line for each combination of the other swept keys; dotted: alone.
+    """Medians with bars, a line for each combination of the other swept keys; black: alone. Below it, joining pays.
 
     Raises
     ------
@@ -58,34 +63,61 @@ def draw_collaboration(source: Source) -> dict[str, Figure]:
         If no axis is given, it is not swept over numbers, another metric is asked for, or ψ or isolated ψ was not
         recorded.
     """
-    drawn, key = lines(source), str(source.key)
-    figure, axes = style.new_axes(8.4, 4.8)
-    values = np.concatenate([part for line in drawn for part in (line.low, line.high, line.alone)])
-    log = bool(np.nanmin(values) > 0) if source.log is None else source.log
-    if log:
-        axes.set_yscale("log", nonpositive="mask")
-    first = drawn[0]
+    curves, key = lines(source), str(source.key)
+    plan = Plan(source, without=[key], panels=False)
+    panels.too_many(plan)
+    figure, axes = style.new_axes()
+    values = np.concatenate([part for line in curves for part in (line.low, line.high, line.alone)])
+    log = scales.is_log(source.log, values)
+    scales.fit_values(axes, values, log)
+    scales.number_axis(axes, np.concatenate([line.x for line in curves]))
+    first = curves[0]
     alike = all(
-        len(line.x) == len(first.x) and np.allclose(line.alone, first.alone, rtol=1e-9, atol=0)
-        for line in drawn
+        len(line.x) == len(first.x) and np.allclose(line.alone, first.alone, rtol=1e-9) for line in curves
     )
-    dots: dict[str, Any] = {"linestyle": ":", "linewidth": 1.8}
-    for index, line in enumerate(drawn):
-        look = style.line_style(index)
-        axes.vlines(line.x, line.low, line.high, color=look["color"], linewidth=2.2, alpha=0.5)
-        axes.plot(line.x, line.median, label=line.label or "together", markersize=6, linewidth=1.6, **look)
+    ends = []
+    for line in curves:
+        draw_samples(axes, source, line.label or "together", line.line.look, line.x, line.samples)
+        ends.append((float(line.median[-1]), line.label or "together", line.line.look["color"]))
         if not alike:
-            axes.plot(line.x, line.alone, color=look["color"], **dots)
+            axes.plot(line.x, line.alone, color=line.line.look["color"], linestyle=":")
+            style.note(axes, f"{line.label}, alone", line.x, line.alone)
     if alike:
-        axes.plot(first.x, first.alone, color="black", label="alone", **dots)
+        axes.plot(first.x, first.alone, color="black", label="alone")
+        style.note(axes, "alone", first.x, first.alone)
+        axes.fill_between(first.x, axes.get_ylim()[0], first.alone, color="0.93", linewidth=0, zorder=0)
+        axes.text(0.98, 0.02, "joining pays", ha="right", va="bottom", transform=axes.transAxes, color="0.35")
+        ends.append((float(first.alone[-1]), "alone", "black"))
     else:
-        axes.plot([], [], color="0.3", label="alone, in the line's colour", **dots)
-    style.number_axis(axes, np.concatenate([line.x for line in drawn]))
-    if log:
-        style.few_decades(axes, values)
-    title, remarks = f"together and alone, against {short(key)}", _remarks(source, drawn, short(key))
-    panels.finish(figure, axes, source, style.key_label(key), style.metric_label(FITNESS), title, remarks)
+        axes.plot([], [], color="0.3", linestyle=":", label="alone, in the line's colour")
+    below = key_label(key, source.name_of(key))
+    axes.set(xlabel=below, ylabel=style.in_lines(style.metric_label(FITNESS), 44))
+    if not alike or not scales.label_ends(axes, ends):
+        style.add_legend(figure, axes)
+    whose = "mean over owners" if source.agent is None else f"owner {source.agent}"
+    counts = [len(sample) for line in curves for sample in line.samples]
+    remark = (
+        f"{notes.spread(source, counts, 'bar')} Alone: optimum of one's own records, without noise ({whose})."
+    )
+    panels.finish(
+        figure,
+        source,
+        f"together and alone, against {source.name_of(key)}: {_pays(source, curves, key)}",
+        [remark],
+    )
     return {f"collaboration-{key.split('.')[-1]}": figure}
+
+
+def _pays(source: Source, curves: list[FitnessCurve], key: str) -> str:
+    """In few words where joining pays."""
+    where = [line for line in curves if line.pays.any()]
+    if not where:
+        return "joining pays nowhere"
+    if all(line.pays.all() for line in curves):
+        return "joining pays everywhere"
+    if len(curves) > 1:
+        return f"joining pays {notes.some([line.label for line in where])}"
+    return f"joining pays at {source.name_of(key)} = {', '.join(map(number, where[0].x[where[0].pays]))}"
 
 
 def lines(source: Source) -> list[FitnessCurve]:
@@ -98,18 +130,16 @@ def lines(source: Source) -> list[FitnessCurve]:
     together, alone = finals(source, FITNESS), _alone(source)
     together = together.assign(x=pd.to_numeric(together[key]))
     together = together[np.isfinite(together["x"]) & (together["model"] == "main")]
-    # A key that advances with the axis tells no lines apart.
-    places = together.groupby("x")
-    others = [name for name in source.swept if name != key and places[name].nunique().max() > 1]
+    plan = Plan(source, without=[key], panels=False)
     out = []
-    for label, _, group in labelled(together, others):
+    for line, _, group in parts_of(together, plan):
         x, samples = samples_by(group, "x")
         low, median, high = quartiles_of(samples, source.quantile)
         cells = group.groupby("x", sort=True)["cell"]
         isolated = np.array(
             [alone.loc[alone["cell"].isin(some), "value"].median(skipna=False) for _, some in cells]
         )
-        out.append(FitnessCurve(label, x, low, median, high, isolated, tuple(map(len, samples))))
+        out.append(FitnessCurve(line, x, low, median, high, samples, isolated))
     return out
 
 
@@ -123,22 +153,8 @@ def _alone(source: Source) -> pd.DataFrame:
     return last.groupby(["cell", "replica"])["value"].mean().reset_index()
 
 
-def _remarks(source: Source, drawn: list[FitnessCurve], symbol: str) -> list[str]:
-    counts = notes.replicas([count for line in drawn for count in line.counts])
-    whose = "the mean over owners" if source.agent is None else f"owner {source.agent}"
-    out = [
-        f"Line: median of the final ψ over {counts}; bar: {source.band_words}. "
-        f"Dotted: ψ of the optimum of one's own records alone, without noise ({whose})."
-    ]
-    for line in drawn:
-        where = ", ".join(f"{x:g}" for x in line.x[line.pays]) if not line.pays.all() else "every value"
-        result = f"pays at {symbol} = {where}" if line.pays.any() else "does not pay anywhere"
-        out.append(f"Joining {result}{notes.of(line.label)}.")
-    return out
-
-
 def draw_alone(source: Source) -> dict[str, Figure]:
-    """A point for each owner, and for each cell a horizontal line with its band.
+    """A point for each owner, and for each cell a horizontal line with its band: owners above it gain by joining.
 
     Raises
     ------
@@ -149,25 +165,32 @@ def draw_alone(source: Source) -> dict[str, Figure]:
         raise InputError(f"alone draws {FITNESS} and {ALONE}")
     records, isolated = owners(source)
     together = finals(source, FITNESS).query("model == 'main'")
-    figure, axes = style.new_axes(8.4, 4.8)
-    style.log_ticks(axes)
-    if source.log is not False:
-        axes.set_yscale("log", nonpositive="mask")
-    style.mark(axes, records, isolated, "o", 5, "0.35", label=f"each of {len(isolated)} owners, alone")
-    remarks = []
-    for index, (label, _, group) in enumerate(labelled(together, source.swept, ["cell", "model"])):
-        look = style.plain_line(index)
-        low, median, high = quartiles_of([group["value"].to_numpy(dtype=float)], source.quantile)[:, 0]
-        axes.axhspan(low, high, color=look["color"], alpha=0.15, linewidth=0)
-        axes.axhline(median, linewidth=1.6, label=label or "together", **look)
+    plan = Plan(source, panels=False)
+    panels.too_many(plan)
+    figure, axes = style.new_axes()
+    parts = [(line, rows["value"].to_numpy(dtype=float)) for line, _, rows in parts_of(together, plan)]
+    values = np.concatenate([isolated, *(sample for _, sample in parts)])
+    scales.fit_values(axes, values, source.log is not False and bool(np.any(values > 0)))
+    style.mark(axes, records, isolated, "o", 5, "0.35", markeredgewidth=0)
+    style.note(axes, "alone", records, isolated)
+    scales.log_ticks(axes)
+    count, ends = len(isolated), []
+    for line, sample in parts:
+        low, median, high = quartiles_of([sample], source.quantile)[:, 0]
+        color, label = line.look["color"], line.label or "together"
+        axes.axhspan(low, high, color=color, alpha=0.16, linewidth=0)
+        axes.axhline(median, color=color)
         gain = int(np.sum(isolated > median))
-        remarks.append(f"{gain} of {len(isolated)} owners gain by joining{notes.of(label)}.")
-    counts = notes.replicas(together.groupby("cell")["replica"].nunique().tolist())
-    point = "Point: ψ of the optimum of an owner's own records, without noise."
-    line = f"Line: median of the final ψ over {counts}; band: {source.band_words}."
-    x, y = "records of the owner (number)", style.metric_label(FITNESS)
-    title = "each owner alone, and all together"
-    panels.finish(figure, axes, source, x, y, title, [f"{point} {line}", *remarks])
+        ends.append((float(median), f"{label}: {gain} of {count} gain", color))
+        axes.plot([], [], color=color, label=ends[-1][1])
+        style.note(axes, label, np.nan, median, low, high)
+    axes.set(xlabel="records of the owner (number)", ylabel=style.in_lines(style.metric_label(FITNESS), 44))
+    if not scales.label_ends(axes, ends):
+        style.add_legend(figure, axes)
+    counts = together.groupby("cell")["replica"].nunique().tolist()
+    band = f"line: median of ψ together, band: {source.band_words}; owners above a line gain."
+    remark = f"n = {notes.replicas(counts)}; {band}"
+    panels.finish(figure, source, "each owner alone (points), and all together (lines)", [remark])
     return {"alone": figure}
 
 

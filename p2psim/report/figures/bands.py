@@ -1,79 +1,91 @@
-"""Percentile bands of metrics: along the run, of groups of agents, and by agents' numbers of records.
+"""Bands of metrics along the run: of any metric, of ψ, of the network, and of groups of agents."""
 
-`draw_curves` draws any recorded metric, and `draw_fitness` the relative fitness ψ (F figure 2), a line for each swept
-value. `draw_groups` shows all agents, each group and the worst tenth side by side, and `draw_agents` single agents by
-their numbers of records (B figure 3).
-"""
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.report import notes, panels, style
-from p2psim.report.curves import MetricCurve, curves, labelled, once, quartiles_of
-from p2psim.report.source import FITNESS, Float, Source
-from p2psim.scenario.record import label_of
-
-#: Markers along a line.
-MARKS = 9
-
-#: Agents are gathered in so many groups of equal size, by their records.
-BINS = 8
+from p2psim.report import notes, panels, scales, style
+from p2psim.report.channels import MOST_PANELS, Plan
+from p2psim.report.curves import Drawn, MetricCurve, all_curves
+from p2psim.report.source import FITNESS, Source
+from p2psim.report.words import is_fraction, words
 
 #: Metrics of the worst tenth of agents, by the metric of all of them.
 WORST = {"test_accuracy": "worst_decile_accuracy"}
 
-#: Cells and models, each of which has a panel.
-MOST_PANELS = 24
 
-
-def band_figure(source: Source, metric: str, log: bool | None = None) -> Figure:
-    """Draw the median and the band of a metric against steps or time.
+def band_figure(source: Source, metrics: Sequence[str], title: str, log: bool | None = None) -> Figure:
+    """Draw medians and bands of metrics, a panel for each and for each value of a key that is no colour or dash.
 
     Parameters
     ----------
     source : Source
-        The run.
-    metric : str
-        Name of the metric.
+    metrics : sequence of str
+    title : str
     log : bool, optional
-        Log axis for the values, unless the source says it. By default, when all are positive and span more than a
-        factor of 100. A log axis is given up when there is no positive value at all.
+        Log axis for the values, unless the source says it; by default the values decide.
     """
-    drawn = curves(source, metric)
-    values = _finite_values(drawn)
-    log = style.is_log(log if source.log is None else source.log, values) and bool(np.any(values > 0))
-    figure, axes = style.new_axes()
-    if log:
-        axes.set_yscale("log", nonpositive="mask")
-    alpha = 0.2 if len(drawn) <= 6 else 0.1
-    for index, curve in enumerate(drawn):
-        look = style.line_style(index)
-        # Lines start their markers at different places, so that they stay apart where lines run together.
-        gap = max(1, len(curve.x) // MARKS)
-        look["markevery"] = (index * gap // len(drawn), gap)
-        style.shade(axes, curve.x, curve.low, curve.high, look["color"], alpha=alpha)
-        axes.plot(curve.x, curve.median, label=curve.label or None, markersize=5, linewidth=1.6, **look)
-    axes.margins(x=0.02)
-    style.few_ticks(axes)
-    if log:
-        style.few_decades(axes, values)
-    remarks = [*notes.curve_notes(drawn, log, source), *notes.comparability([metric], source)]
-    title = f"{panels.words(metric)} against {panels.axis_words(source)}"
-    panels.finish(figure, axes, source, panels.axis_label(source), style.metric_label(metric), title, remarks)
+    metrics, constant = panels.changing(source, metrics)
+    plan = Plan(source)
+    figure, grid = panels.metric_panels(plan, metrics, panels.axis_label(source))
+    shown: list[Drawn[MetricCurve]] = []
+    ends: list[tuple[float, str, object]] = []
+    alike: list[tuple[str, str]] = []
+    for row, metric in zip(grid, metrics, strict=True):
+        drawn, same = all_curves(source, metric, plan)
+        alike += same if len(metrics) == 1 else []
+        looks = panels.references(drawn)
+        mains = [one for one in drawn if one.is_main] or drawn
+        values = np.concatenate([one.what.values for one in mains])
+        is_log = scales.is_log(log if source.log is None else source.log, values, is_fraction(metric))
+        for panel, axes in enumerate(row):
+            scales.fit_values(axes, values, is_log, is_fraction(metric))
+            if plan.is_alone:
+                for one in mains:
+                    axes.plot(one.what.x, one.what.median, color="0.85", linewidth=0.8, zorder=1)
+            for one in drawn:
+                if panel in one.panels:
+                    panels.draw_curve(axes, one, None if one.is_main else looks[one.model])
+            scales.few_ticks(axes)
+        if len(metrics) == 1:
+            panels.name_values(figure, row, style.metric_label(metric))
+            ends = [
+                (
+                    _last(one.what),
+                    one.line.short or plan.source.main if one.is_main else one.label,
+                    _colour(one),
+                )
+                for one in drawn
+            ]
+        shown += drawn
+    mains = [one for one in shown if one.is_main] or shown
+    if len(shown) > 1:
+        panels.explain(figure, [axes for row in grid for axes in row], plan, shown, ends)
+    agents = max(one.what.agents for one in shown)
+    counts = [one.what.replicas for one in mains]
+    cut = source.against != "epsilon" and any(one.what.held for one in mains)
+    remarks = [notes.spread(source, counts, agents=agents, cut=cut), *constant, *notes.alike(alike)]
+    diverged = sum(int(np.isinf(one.what.each).any(axis=0).sum()) for one in mains)
+    remarks += [f"{diverged} of {sum(counts)} replicas diverge and count as +∞."] if diverged else []
+    panels.finish(figure, source, title, remarks)
     return figure
 
 
-def _finite_values(drawn: list[MetricCurve]) -> Float:
-    values = np.concatenate([part for curve in drawn for part in (curve.low, curve.median, curve.high)])
-    return values[np.isfinite(values)]
+def _last(curve: MetricCurve) -> float:
+    finite = curve.median[np.isfinite(curve.median)]
+    return float(finite[-1]) if finite.size else np.nan
+
+
+def _colour(drawn: Drawn[MetricCurve]) -> object:
+    return drawn.line.look["color"] if drawn.is_main else style.REFERENCE
 
 
 def draw_curves(source: Source) -> dict[str, Figure]:
-    """Percentile bands of the metric asked for, or of every metric that has no figure of its own.
+    """Bands of the metric asked for, or of every metric that has no figure of its own.
 
     Unless asked for, a metric that never changes in any run, such as ``isolated_fitness``, is no curve: ``finals``
     shows it. Nor is one that is an axis, nor that of a group or of the network, which ``groups`` and ``network``
@@ -89,7 +101,13 @@ def draw_curves(source: Source) -> dict[str, Figure]:
     names = [source.metric] if source.metric else [name for name in names if _changes(source, name)]
     if not names:
         raise InputError(f"the run has no metric besides {FITNESS} that changes; add one to record.metrics")
-    return {panels.stem(source, f"curves-{metric}"): band_figure(source, metric) for metric in names}
+    against = panels.axis_words(source)
+    return {
+        panels.stem(source, f"curves-{metric}"): band_figure(
+            source, [metric], f"{words(metric)} against {against}"
+        )
+        for metric in names
+    }
 
 
 def _changes(source: Source, metric: str) -> bool:
@@ -99,7 +117,7 @@ def _changes(source: Source, metric: str) -> bool:
 
 
 def draw_fitness(source: Source) -> dict[str, Figure]:
-    """Percentile bands of ψ on a log axis, a line for each swept value.
+    """Bands of ψ on a log axis, a line for each swept value.
 
     Raises
     ------
@@ -108,77 +126,12 @@ def draw_fitness(source: Source) -> dict[str, Figure]:
     """
     if source.metric not in (None, FITNESS):
         raise InputError(f"fitness draws {FITNESS}; the kind for {source.metric} is curves")
-    return {panels.stem(source, "fitness"): band_figure(source, FITNESS, log=True)}
-
-
-def draw_agents(source: Source) -> dict[str, Figure]:
-    """Quartiles over agents of like numbers of records, at the last record, a line for each cell and model.
-
-    Raises
-    ------
-    InputError
-        If no metric was recorded of single agents, or all have the same number of records.
-    """
-    of_each = source.metrics[source.metrics["agent"].notna() & (source.metrics["metric"] != FITNESS)]
-    names = sorted(map(str, of_each["metric"].unique()))
-    if source.metric is not None:
-        names = [metric for metric in names if metric == source.metric]
-    if not names:
-        raise InputError("the run recorded no metric of single agents; name one in record.per_agent")
-    return {f"agents-{metric}": _by_records(source, metric) for metric in names}
-
-
-def _by_records(source: Source, metric: str) -> Figure:
-    table = records_and_values(source, metric)
-    edges = np.unique(np.quantile(table["records"].to_numpy(dtype=float), np.linspace(0, 1, BINS + 1)))
-    figure, axes = style.new_axes()
-    parts = labelled(table, source.swept, ["cell", "model"])
-    binned = ((label, model, _binned(group, edges)) for label, model, group in parts)
-    for index, (label, _, (x, (low, median, high))) in enumerate(once(binned, _medians)):
-        look = style.line_style(index)
-        style.shade(axes, x, low, high, look["color"])
-        axes.plot(x, median, label=label or None, markersize=6, linewidth=1.6, **look)
-    groups = f"{len(edges) - 1} groups of agents with like numbers of records, drawn at the group's mean"
-    remarks = [f"Last record: median and 25 to 75 % over agents and replicas, in {groups}."]
-    below, title = "records of an agent (number)", f"{panels.words(metric)} of agents by their records"
-    panels.finish(figure, axes, source, below, style.metric_label(metric), title, remarks)
-    return figure
-
-
-def records_and_values(source: Source, metric: str) -> pd.DataFrame:
-    """Last values of single agents, with the number of their records in the column ``records``.
-
-    Raises
-    ------
-    InputError
-        If all agents have the same number of records.
-    """
-    rows = source.rows(metric)
-    rows = rows[rows["agent"].notna()].sort_values(["step", "time"], kind="stable")
-    last = rows.drop_duplicates(["cell", "model", "replica", "agent"], keep="last")
-    by = ["cell", "replica", "agent"]
-    agents = source.agents.rename(columns={"index": "agent"})[[*by, "records"]]
-    table = last.astype({"agent": "int64"}).merge(agents.astype({"agent": "int64"}), on=by)
-    if table["records"].nunique() < 2:
-        raise InputError("all agents have the same number of records, so there is nothing to draw against")
-    return table
-
-
-def _binned(group: pd.DataFrame, edges: Float) -> tuple[Float, Float]:
-    """Mean number of records and quartiles of the values in each group that has agents."""
-    records, values = group["records"].to_numpy(dtype=float), group["value"].to_numpy(dtype=float)
-    place = np.clip(np.searchsorted(edges, records, side="right") - 1, 0, len(edges) - 2)
-    used = np.unique(place)
-    means = np.array([records[place == k].mean() for k in used])
-    return means, quartiles_of([values[place == k] for k in used])
-
-
-def _medians(binned: tuple[Float, Float]) -> tuple[float, ...]:
-    return tuple(binned[1][1].round(12).tolist())
+    title = f"{words(FITNESS)} against {panels.axis_words(source)}"
+    return {panels.stem(source, "fitness"): band_figure(source, [FITNESS], title, log=True)}
 
 
 def draw_groups(source: Source) -> dict[str, Figure]:
-    """A panel for each cell and model, with a line for all agents, each group, and the worst tenth.
+    """A panel for each cell, with a line for all agents, each group, and the worst tenth.
 
     Raises
     ------
@@ -202,24 +155,31 @@ def draw_groups(source: Source) -> dict[str, Figure]:
 
 
 def _of_groups(source: Source, metric: str, lines: dict[str, str]) -> Figure:
-    drawn = {part: {curve.label: curve for curve in curves(source, part)} for part in lines}
-    labels = list(dict.fromkeys(label for of_part in drawn.values() for label in of_part))
-    if len(labels) > MOST_PANELS:
-        raise InputError(f"{len(labels)} cells and models are too many panels for one figure")
-    figure, grid = panels.new_panels(len(labels), panels.axis_label(source))
-    shown: list[MetricCurve] = []
-    for axes, label in zip(grid, labels, strict=True):
-        for index, (part, of_part) in enumerate(drawn.items()):
-            if label in of_part:
-                panels.draw_curve(axes, of_part[label], index, lines[part])
-                shown.append(of_part[label])
-        panels.name(axes, label)
-    values = _finite_values(shown)
-    if values.size and np.ptp(values) > 0:
-        room = 0.05 * np.ptp(values)
-        for axes in grid:
-            axes.set_ylim(values.min() - room, values.max() + room)
-    figure.supylabel(label_of(metric), fontsize="medium")
-    title = f"{panels.words(metric)} of groups against {panels.axis_words(source)}"
-    panels.finish_panels(figure, source, title, notes.curve_notes(shown, False, source), legend=grid[0])
+    plan = Plan(source)
+    drawn = {part: [one for one in all_curves(source, part, plan)[0] if one.is_main] for part in lines}
+    present = sorted({one.line.number for of_part in drawn.values() for one in of_part})
+    if len(present) > MOST_PANELS:
+        raise InputError(f"{len(present)} cells are too many panels for one figure")
+    ordered = all(text.replace(".", "").isdecimal() for text in list(lines.values())[1:])
+    shades = style.colours(len(lines) - 1, ordered)
+    looks = {
+        part: {"color": color, "linestyle": "-"} for part, color in zip(list(lines)[1:], shades, strict=True)
+    }
+    looks[metric] = {"color": "black", "linestyle": "-"}
+    figure, grid = panels.new_panels(len(present), panels.axis_label(source), sharey=True)
+    values = np.concatenate([one.what.values for of_part in drawn.values() for one in of_part])
+    log = scales.is_log(source.log, values, is_fraction(metric))
+    for axes, number in zip(grid, present, strict=True):
+        panels.name(axes, plan.lines[number].label)
+        scales.fit_values(axes, values, log, is_fraction(metric))
+        for part, of_part in drawn.items():
+            for one in of_part:
+                if one.line.number == number:
+                    panels.draw_curve(axes, Drawn(one.line, "main", lines[part], (), one.what), looks[part])
+        scales.few_ticks(axes)
+    panels.name_values(figure, grid, style.metric_label(metric))
+    style.add_legend(figure, grid[0])
+    counts = [one.what.replicas for of_part in drawn.values() for one in of_part]
+    title = f"{words(metric)} of groups against {panels.axis_words(source)}"
+    panels.finish(figure, source, title, [notes.spread(source, counts)])
     return figure

@@ -1,36 +1,31 @@
-"""Final values of every cell and model side by side, or against a number of the data that is swept (B figure 2c).
+"""Final values: of every cell in rows, against a swept number, and as differences from a reference cell."""
 
-`draw_paired` draws differences of every cell from a reference cell, pair by pair of replicas, with their intervals.
-"""
-
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.report import notes, panels, style
-from p2psim.report.curves import finals, is_number, labelled, once, quartiles_of, samples_by, values_of_rows
-from p2psim.report.source import FITNESS, Source, relabelled, short
-from p2psim.scenario.record import label_of
-
-#: Parts of a table of final values with their labels and models.
-Parts: TypeAlias = list[tuple[str, str, pd.DataFrame]]
-
-#: What is drawn of a metric: its name, parts of its final values, and whether their axis is logarithmic.
-End: TypeAlias = tuple[str, Parts, bool]
-Ends: TypeAlias = list[End]
+from p2psim.report import notes, panels, scales, style
+from p2psim.report.channels import Plan
+from p2psim.report.curves import Drawn, drawn, finals, is_number, parts_of, quartiles_of, samples_by
+from p2psim.report.source import FITNESS, Source, relabelled
+from p2psim.report.words import is_fraction, key_label, words
 
 #: Confidence of the interval of each difference.
 CONFIDENCE = 0.95
 
+Ends = list[Drawn[pd.DataFrame]]
+
 
 def draw_finals(source: Source) -> dict[str, Figure]:
-    """Medians with 25 to 75 % bars and means, of the metric asked for or of every metric but ψ.
+    """Medians with bars, of the metric asked for or of every metric but ψ.
 
     Metrics of the network are panels of one figure.
 
@@ -45,43 +40,25 @@ def draw_finals(source: Source) -> dict[str, Figure]:
         names = [source.metric]
     if not names:
         raise InputError(f"the run has no metric besides {FITNESS}; add one to record.metrics")
-    of_network = [name for name in names if name in NETWORK_METRICS]
-    together = of_network if len(of_network) > 1 else []
-    figures = {f"finals-{name}": _figure(source, [name]) for name in names if name not in together}
-    if together:
-        figures["finals-network"] = _figure(source, together)
-    return figures
-
-
-def _figure(source: Source, metrics: list[str]) -> Figure:
-    tables = {metric: finals(source, metric) for metric in metrics}
-    first = tables[metrics[0]]
-    if len(first[["cell", "model"]].drop_duplicates()) < 2:
+    if len(source.rows(names[0])[["cell", "model"]].drop_duplicates()) < 2:
         raise InputError(
             "there is nothing to compare: one cell and one model; sweep a key, or add learning.baselines"
         )
-    shown, constant = panels.changing(source, metrics) if len(metrics) > 1 else (metrics, [])
-    key = _number_of_the_data(source, first) if source.key is None else swept_number(source, source.key)
-    others = [other for other in source.swept if other != key]
-    drawn: Ends = []
-    lost: list[str] = []
-    for metric in shown:
-        values = tables[metric]["value"].to_numpy(dtype=float)
-        drawn.append(
-            (metric, once(labelled(tables[metric], others), _values), style.is_log(source.log, values))
-        )
-        of = f" ({panels.words(metric)})" if len(shown) > 1 else ""
-        if bad := int((~np.isfinite(values)).sum()):
-            lost.append(f"{bad} of {len(values)} replicas end infinite or undefined{of}, counted as +∞.")
-        if drawn[-1][-1]:
-            lost += notes.hidden_note([values])
-    counts = notes.replicas(first.groupby(["cell", "model"])["replica"].nunique().tolist())
-    over = notes.means_note(max(int(source.rows_of_all(metric)["agent"].nunique()) for metric in shown))
-    remarks = [f"Last record: median and {source.band_words} of {counts}; diamond: mean.{over}"]
-    if key is None:
-        remarks += panels.left_out(len(drawn[0][1]))
-    remarks += [*lost, *constant, *notes.comparability(shown, source)]
-    return _rows(source, drawn, remarks) if key is None else _against(source, drawn, key, remarks)
+    key = source.key and swept_number(source, source.key)
+    key = key or _number_of_the_data(source, finals(source, names[0]))
+    of_network = [name for name in names if name in NETWORK_METRICS]
+    together = of_network if len(of_network) > 1 else []
+    wanted = {f"finals-{name}": [name] for name in names if name not in together}
+    if together:
+        wanted["finals-network"] = together
+    return {
+        name: against_figure(source, metrics, key, _title(metrics)) if key else _rows(source, metrics)
+        for name, metrics in wanted.items()
+    }
+
+
+def _title(metrics: Sequence[str]) -> str:
+    return f"{words(metrics[0]) if len(metrics) == 1 else 'the network'} at the end"
 
 
 def swept_number(source: Source, key: str) -> str:
@@ -104,75 +81,219 @@ def _number_of_the_data(source: Source, table: pd.DataFrame) -> str | None:
     return keys[0] if len(keys) == 1 else None
 
 
-def _values(group: pd.DataFrame) -> tuple[float, ...]:
-    return tuple(np.sort(group["value"].to_numpy(dtype=float)).round(12).tolist())
+def ends_of(
+    source: Source, metric: str, plan: Plan, key: str | None = None
+) -> tuple[Ends, list[tuple[str, str]]]:
+    """Final values of each line and model of a plan, with the columns ``value`` and, of an axis, the key."""
+    columns = ["value"] if key is None else [key, "value"]
+
+    def same(rows: pd.DataFrame) -> tuple[float, ...]:
+        values = rows[columns].astype(float).round(12)
+        return tuple(values.sort_values(columns).to_numpy().ravel().tolist())
+
+    table = finals(source, metric)
+    return drawn(plan, ((line, model, rows, same(rows)) for line, model, rows in parts_of(table, plan)))
 
 
-def _rows(source: Source, drawn: Ends, remarks: list[str]) -> Figure:
-    """A row for each cell and model, and a panel for each metric."""
-    names = [label or "main" for label, *_ in drawn[0][1]]
-    figure, grid = panels.row_panels(names[: panels.MOST_ROWS], len(drawn))
-    size = "medium" if len(drawn) == 1 else "small"
-    for axes, (metric, parts, log) in zip(grid, drawn, strict=True):
-        if log:
-            axes.set_xscale("log", nonpositive="mask")
-        shown = parts[: panels.MOST_ROWS]
-        models = list(dict.fromkeys(model for _, model, _ in shown))
-        for row, (_, model, group) in enumerate(shown):
-            look = style.line_style(models.index(model))
-            values = group["value"].to_numpy(dtype=float)
-            low, median, high = quartiles_of([values], source.quantile)[:, 0]
-            style.bar(axes, row, low, high, look["color"])
-            style.mark(axes, [median], [row], look["marker"], 7, look["color"])
-            _mean(axes, values.mean(), row)
-        axes.set_xlabel(style.metric_label(metric), fontsize=size)
-        axes.tick_params(axis="x", labelsize=size)
-    panels.finish_panels(figure, source, _title(drawn), remarks)
-    return figure
-
-
-def _title(drawn: Ends) -> str:
-    return f"{panels.words(drawn[0][0]) if len(drawn) == 1 else 'the network'} at the end"
-
-
-def _mean(axes: Axes, x: float, y: float) -> None:
-    style.mark(axes, [x], [y], "D", 4.5, "white", markeredgecolor="black", zorder=4)
-
-
-def _against(source: Source, drawn: Ends, key: str, remarks: list[str]) -> Figure:
-    """A panel for each metric, with a line for each combination of what else is swept."""
-    x, (first, *more) = style.key_label(key), drawn
-    if not more:
-        figure, axes = style.new_axes()
-        _draw_against(axes, source, first, key)
-        panels.finish(figure, axes, source, x, style.metric_label(first[0]), _title(drawn), remarks)
-        return figure
-    figure, grid = panels.new_panels(len(drawn), x)
-    for axes, ends in zip(grid, drawn, strict=True):
-        _draw_against(axes, source, ends, key)
-        panels.name(axes, panels.words(ends[0]))
-    panels.finish_panels(figure, source, _title(drawn), remarks, legend=grid[0])
-    return figure
-
-
-def _draw_against(axes: Axes, source: Source, ends: End, key: str) -> None:
-    _, parts, log = ends
-    if log:
-        axes.set_yscale("log", nonpositive="mask")
-    ticks: set[float] = set()
-    for index, (label, _, group) in enumerate(parts):
-        look = style.line_style(index)
-        x, samples = samples_by(group, key)
-        low, median, high = quartiles_of(samples, source.quantile)
-        axes.vlines(x, low, high, color=look["color"], linewidth=2.2, alpha=0.6)
-        axes.plot(x, median, label=label or None, markersize=6, linewidth=1.6, **look)
-        for place, values in zip(x, samples, strict=True):
-            _mean(axes, place, values.mean())
-        ticks.update(x.tolist())
-    if source.key is None:
-        axes.set_xticks(sorted(ticks), [f"{x:g}" for x in sorted(ticks)])
+def draw_samples(
+    axes: Axes,
+    source: Source,
+    label: str,
+    look: dict[str, Any],
+    x: np.ndarray,
+    samples: Sequence[np.ndarray],
+    up: bool = True,
+) -> None:
+    """Draw medians with bars over replicas; of few replicas each, small."""
+    defined = [sample[~np.isnan(sample)] for sample in samples]
+    known = np.array([sample.size > 0 for sample in defined])
+    x, defined = x[known], [sample for sample in defined if sample.size]
+    if not defined:
+        return
+    low, median, high = quartiles_of(defined, source.quantile)
+    few = min(map(len, defined)) < notes.FEW
+    color, marker = look["color"], str(look["marker"])
+    if few:
+        places = np.concatenate([np.full(len(sample), at) for at, sample in zip(x, defined, strict=True)])
+        values = np.concatenate(defined)
+        style.mark(
+            axes,
+            *((places, values) if up else (values, places)),
+            marker,
+            3,
+            color,
+            alpha=0.5,
+            markeredgewidth=0,
+        )
+        style.note(axes, f"{label}, replicas", places, values)
+        style.note(axes, label, x, median)
     else:
-        style.number_axis(axes, sorted(ticks))
+        bars = axes.vlines if up else axes.hlines
+        bars(x, low, high, color=color, linewidth=0.2 * style.page().font, alpha=0.6)
+        style.note(axes, label, x, median, low, high)
+    line = {**look, "linestyle": look["linestyle"] if up else "none"}
+    axes.plot(*((x, median) if up else (median, x)), label=label, **line)
+
+
+def against_figure(source: Source, metrics: Sequence[str], key: str, title: str) -> Figure:
+    """Medians of last values against a swept number, a line for each combination of what else is swept."""
+    metrics, constant = panels.changing(source, metrics)
+    plan = Plan(source, without=[key])
+    below = key_label(key, source.name_of(key))
+    figure, grid = panels.metric_panels(plan, metrics, below)
+    shown: Ends = []
+    alike: list[tuple[str, str]] = []
+    lost: list[str] = []
+    ends: list[tuple[float, str, object]] = []
+    for row, metric in zip(grid, metrics, strict=True):
+        of_metric, same = ends_of(source, metric, plan, key)
+        looks = panels.references(of_metric)
+        mains = [one for one in of_metric if one.is_main] or of_metric
+        values = np.concatenate([one.what["value"].to_numpy(dtype=float) for one in mains])
+        log = scales.is_log(source.log, values, is_fraction(metric))
+        for panel, axes in enumerate(row):
+            scales.fit_values(axes, values, log, is_fraction(metric))
+            scales.number_axis(axes, source.metrics[key].astype(float))
+            for one in of_metric:
+                if panel not in one.panels:
+                    continue
+                x, samples = samples_by(one.what, key)
+                if one.is_main:
+                    draw_samples(axes, source, one.label or words(metric), one.line.look, x, samples)
+                else:
+                    medians = quartiles_of(samples)[1]
+                    axes.plot(x, medians, label=one.label, **looks[one.model])
+                    style.note(axes, one.label, x, medians)
+            ends = [
+                (
+                    float(np.nanmedian(samples_by(one.what, key)[1][-1])),
+                    one.line.short or plan.source.main,
+                    one.line.look["color"],
+                )
+                if one.is_main
+                else (float(np.nanmedian(samples_by(one.what, key)[1][-1])), one.label, style.REFERENCE)
+                for one in of_metric
+            ]
+        if len(metrics) == 1:
+            panels.name_values(figure, row, style.metric_label(metric))
+            alike += same
+            lost += notes.not_drawn(values, log)
+        shown += of_metric
+    panels.explain(
+        figure, [axes for row in grid for axes in row], plan, shown, ends if len(shown) > 1 else ()
+    )
+    panels.finish(figure, source, title, [_spread(source, metrics[0]), *constant, *lost, *notes.alike(alike)])
+    return figure
+
+
+def _spread(source: Source, metric: str) -> str:
+    counts = source.rows_of_all(metric).groupby(["cell"])["replica"].nunique().tolist()
+    return notes.spread(source, counts, "bar", int(source.rows_of_all(metric)["agent"].nunique()) or 1)
+
+
+def _rows(source: Source, metrics: Sequence[str]) -> Figure:
+    """A row for each value, or combination, of what no colour shows, and a panel for each metric."""
+    metrics, constant = panels.changing(source, metrics)
+    plan = Plan(source, panels=False)
+    colour = plan.all[-1] if len(plan.all) > 1 and len(plan.all[-1]) <= 5 else None
+    rows_of = {line.number: line for line in plan.lines}
+    names: dict[str, int] = {}
+    place: dict[int, tuple[int, int]] = {}
+    for cell, line in plan.of_cell.items():
+        parts = [dim.labels[dim.position[cell]] for dim in plan.all if dim is not colour]
+        text = ", ".join(parts) or source.main
+        names.setdefault(text, len(names))
+        place[line.number] = (names[text], colour.position[cell] if colour else 0)
+    shown_rows = list(names)[: panels.MOST_ROWS]
+    figure, grid = panels.row_panels(shown_rows, len(metrics), len(colour) if colour else 1)
+    shades = style.colours(len(colour), colour.numbers is not None) if colour else style.colours(1)
+    count = len(colour) if colour else 1
+    shown: Ends = []
+    lost: list[str] = []
+    for axes, metric in zip(grid, metrics, strict=True):
+        of_metric, _ = ends_of(source, metric, plan)
+        looks = panels.references(of_metric)
+        mains = [one for one in of_metric if one.is_main] or of_metric
+        values = np.concatenate([one.what["value"].to_numpy(dtype=float) for one in mains])
+        if log := scales.is_log(source.log, values, is_fraction(metric)):
+            axes.set_xscale("log", nonpositive="mask")
+        table = finals(source, metric)
+        # Equal lines have rows of their own all the same: a row that is missing would be looked for.
+        for line, model, rows in parts_of(table, plan):
+            row, shift = place[line.number]
+            if model != "main" or row >= panels.MOST_ROWS:
+                continue
+            at = row + (0.0 if count == 1 else 0.66 * (shift / (count - 1) - 0.5))
+            look = {"color": shades[shift], "marker": style.MARKERS[shift], "linestyle": "none"}
+            sample = rows["value"].to_numpy(dtype=float)
+            draw_samples(
+                axes,
+                source,
+                rows_of[line.number].label or source.main,
+                look,
+                np.array([at]),
+                [sample],
+                up=False,
+            )
+        limits = axes.get_xlim()
+        for one in of_metric:
+            if one.is_main:
+                continue
+            middle = float(quartiles_of([one.what["value"].to_numpy(dtype=float)])[1, 0])
+            whole = len(one.panels) == len(plan.titles) and "," not in one.label
+            at = place[one.line.number][0]
+            axes.plot(
+                [middle, middle],
+                [-0.5, len(shown_rows) - 0.5] if whole else [at - 0.4, at + 0.4],
+                **looks[one.model],
+            )
+            style.note(axes, one.label, at, middle)
+        axes.set_xlim(limits)
+        if not log:
+            scales.few_ticks(axes)
+        size = style.characters(0.6 / min(len(metrics), style.fitting(2.4, 5)))
+        axes.set_xlabel(style.in_lines(style.metric_label(metric), size))
+        lost += notes.not_drawn(values, log) if len(metrics) == 1 else []
+        shown += of_metric
+    entries: list[tuple[str, object]] = [(colour.name, None)] if colour and colour.name else []
+    if colour:
+        entries += [
+            (text, Line2D([], [], color=shades[i], marker=style.MARKERS[i], linestyle="none"))
+            for i, text in enumerate(colour.texts)
+        ]
+    for model, look in panels.references(shown).items():
+        entries.append((model.replace("-", " "), Line2D([], [], **look)))
+    style.put_legend(figure, entries)
+    remarks = [_spread(source, metrics[0]), *panels.left_out(len(names)), *constant, *lost]
+    panels.finish(figure, source, _title(metrics), remarks)
+    return figure
+
+
+def draw_load(source: Source) -> dict[str, Figure]:
+    """Medians at the end against a swept number of the network, a panel for each metric.
+
+    Raises
+    ------
+    InputError
+        If no number of the network is swept, or nothing was recorded that could be drawn.
+    """
+    keys = [key for key in source.swept if key.startswith("network.") and is_number(source.metrics[key])]
+    if not keys:
+        raise InputError("the run sweeps no number of the network, such as network.channel.airtime")
+    axes, recorded = list(MEASURED_AXES.values()), source.recorded()
+    last = [*(metric for metric in NETWORK_METRICS if metric not in axes), *axes]
+    names = [metric for metric in recorded if metric not in last and not metric.endswith("]")]
+    names += [metric for metric in last if metric in recorded]
+    names = [source.metric] if source.metric else names
+    if not names:
+        raise InputError("the run recorded nothing to draw")
+    several = len(keys) > 1
+    return {
+        f"load-{key.split('.')[-1]}" if several else "load": against_figure(
+            source, names, key, f"the end of the run against {source.name_of(key)}"
+        )
+        for key in keys
+    }
 
 
 def draw_paired(source: Source) -> dict[str, Figure]:
@@ -200,30 +321,36 @@ def draw_paired(source: Source) -> dict[str, Figure]:
 def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
     if len(table) > panels.MOST_ROWS:
         raise InputError(f"{len(table)} cells and models are too many for one figure")
-    values = values_of_rows(source.swept, [table[key] for key in source.swept], len(table))
+    keys = [str(key) for key in source.swept]
+    cells = source.metrics.drop_duplicates("cell").set_index("cell")[keys]
+    plan = Plan(source, panels=False)
+    by_values = {
+        tuple(map(str, row)): plan.of_cell[int(cell)].label
+        for cell, row in zip(cells.index, cells.to_numpy(), strict=True)
+    }
+    names = [by_values[tuple(map(str, row))] for row in table[keys].to_numpy()]
     if table["model"].nunique() > 1:
-        values = [[*row, f"model = {model}"] for row, model in zip(values, table["model"], strict=True)]
-    names = list(map(", ".join, values))
-    figure, (axes,) = panels.row_panels(names, 1, many=False)
+        names = [
+            f"{name}, {source.main if model == 'main' else model}"
+            for name, model in zip(names, table["model"], strict=True)
+        ]
+    figure, (axes,) = panels.row_panels(names, 1)
     axes.axvline(0.0, color="0.25", linewidth=1.0)
-    colour = style.line_style(0)["color"]
+    colour = style.colours(1)[0]
     rows = table[["difference", "low", "high"]].itertuples(index=False, name=None)
     for row, (estimate, low, high) in enumerate(rows):
         if np.isfinite([low, high]).all():
             style.bar(axes, row, low, high, colour)
         face = colour if low > 0 or high < 0 else "white"
-        style.mark(axes, [estimate], [row], "o", 7, colour, markerfacecolor=face, markeredgewidth=1.6)
-    axes.set_xlabel(style.wrapped(f"{label_of(metric)}: difference", 60))
+        style.mark(axes, [estimate], [row], "o", 7, colour, markerfacecolor=face, markeredgewidth=1.4)
+        style.note(axes, names[row], row, estimate, low, high)
+    axes.set_xlabel(style.in_lines(f"difference of {style.metric_label(metric)}", style.characters(0.6)))
     pairs = notes.between([int(n) for n in table["pairs"]])
     remarks = [
-        f"Mean difference over {pairs} pairs of replicas of the same number, with Student's t interval: 95 % each, "
-        "not all together. Filled: the interval leaves out zero."
+        f"n = {pairs} pairs of replicas; point: mean difference, bar: 95 % (Student's t); filled: without zero."
     ]
     if lost := int(table["not finite"].sum()):
         remarks.append(f"{lost} pairs are left out, since one of the two ends infinite or undefined.")
-    if table["low"].isna().any():
-        remarks.append("No interval where there are fewer than two pairs.")
-    reference = ", ".join(f"{short(key)} = {value}" for key, value in source.reference.items())
-    title = f"{panels.words(metric)} at the end, less that with {reference}"
-    panels.finish_panels(figure, source, title, remarks)
+    reference = ", ".join(source.said(key, value) for key, value in source.reference.items())
+    panels.finish(figure, source, f"{words(metric)} at the end, less that with {reference}", remarks)
     return figure

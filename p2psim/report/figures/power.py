@@ -16,9 +16,11 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from p2psim.core.errors import InputError
-from p2psim.report import notes, panels, style
-from p2psim.report.curves import finals, labelled, quartiles_of
+from p2psim.report import notes, panels, scales, style
+from p2psim.report.channels import Line, Plan
+from p2psim.report.curves import finals, parts_of, quartiles_of
 from p2psim.report.source import FITNESS, Float, Source
+from p2psim.report.words import words
 from p2psim.theory.bounds.shape import ShapeBound, fit_shape, inverse_square_sum
 from p2psim.theory.noise_floor import PowerLaw, fit_power_law
 
@@ -52,8 +54,7 @@ class Points:
 
     Attributes
     ----------
-    label : str
-        What distinguishes it from others.
+    line : Line
     x, low, median, high : ndarray, shape (m,)
         Finite x in ascending order, and quartiles of the replicas' final values.
     used : ndarray of bool, shape (m,)
@@ -68,9 +69,11 @@ class Points:
         Replicas with an infinite or undefined final value.
     interval : (low, high) or None
         95 % interval of the slope; None where there is none.
+    samples : list of ndarray
+        Final values at each x.
     """
 
-    label: str
+    line: Line
     x: Float
     low: Float
     median: Float
@@ -82,6 +85,12 @@ class Points:
     counts: tuple[int, ...]
     not_finite: int
     interval: tuple[float, float] | None
+    samples: list[Float]
+
+    @property
+    def label(self) -> str:
+        """What tells it from others."""
+        return self.line.label
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -127,11 +136,13 @@ def points(source: Source, metric: str, x_of_cell: "pd.Series[float]", hide: Seq
     of_cells = {"x": x_of_cell, "n": records_of_cells(source), "squares": budgets_of_cells(source)}
     table = table.assign(**{name: table["cell"].map(known) for name, known in of_cells.items()})
     table = table.dropna(subset="x")
-    lines = list(labelled(table, [key for key in source.swept if key not in hide]))
-    if all(line["x"].nunique() < 2 for *_, line in lines) and table["x"].nunique() > 1:
-        lines = list(labelled(table, []))
+    along = {int(cell): float(x) for cell, x in x_of_cell.items()}  # type: ignore[call-overload]
+    plan = Plan(source, without=hide, along=along, panels=False)
+    panels.too_many(plan)
     out = []
-    for label, _, group in lines:
+    for line, model, group in parts_of(table, plan):
+        if model != "main":
+            continue
         counts = tuple(map(int, group.groupby(["x", "cell"], sort=True).size()))
         bad = int((~np.isfinite(group["value"].to_numpy(dtype=float))).sum())
         limits = group.loc[np.isposinf(group["x"]), "value"].to_numpy(dtype=float)
@@ -147,7 +158,9 @@ def points(source: Source, metric: str, x_of_cell: "pd.Series[float]", hide: Seq
         if len(np.unique(x[used])) > 1:
             replicas = [of_cell.to_numpy(dtype=np.int64) for _, of_cell in cells["replica"]]
             interval = slope_interval(x[used], list(compress(samples, used)), list(compress(replicas, used)))
-        out.append(Points(label, x, low, median, high, used, n, squares, limit, counts, bad, interval))
+        out.append(
+            Points(line, x, low, median, high, used, n, squares, limit, counts, bad, interval, samples)
+        )
     return out
 
 
@@ -219,65 +232,92 @@ def _draw(
 ) -> dict[str, Figure]:
     """Draw lines of points with bars, slopes and fitted bounds, against a quantity with a name and a symbol."""
     lines = points(source, metric, x_of_cell, hide)
-    figure, axes = style.new_axes(8.4, 4.8)
+    figure, axes = style.new_axes()
     axes.set_xscale("log")
-    axes.set_yscale("log", nonpositive="mask")
-    for index, line in enumerate(lines):
-        _draw_points(axes, line, style.line_style(index))
-    # Fitted curves may leave the axes: the points decide what is seen.
-    style.plain_ticks(axes, np.concatenate([line.x for line in lines]))
-    axes.set_ylim(axes.get_ylim())
+    few = min(count for line in lines for count in line.counts) < notes.FEW
+    values = np.concatenate(
+        [v for line in lines for v in (line.samples if few else (line.low, line.median, line.high))]
+    )
+    limits = [line.limit for line in lines if line.limit is not None]
+    scales.fit_values(axes, np.concatenate([values, limits]), bool(np.any(values > 0)))
+    for line in lines:
+        _draw_points(axes, line, line.line.look, few)
+    scales.number_axis(axes, np.concatenate([line.x for line in lines]))
     bounds = [line.bound() if metric == FITNESS else None for line in lines]
-    for index, (line, bound) in enumerate(zip(lines, bounds, strict=True)):
-        _draw_fits(axes, line, bound, style.line_style(index)["color"])
+    for line, bound in zip(lines, bounds, strict=True):
+        _draw_fits(axes, line, bound, line.line.look["color"])
     # One entry for all lines of a sort, in grey: colour and marker already tell the lines apart.
     if any(bound is not None for bound in bounds):
         axes.plot([], [], color="0.3", linestyle=BOUND_DASHES, label="fitted F (11)")
-    if any(line.limit is not None for line in lines):
-        axes.plot([], [], color="0.3", linestyle=LIMIT_DASHES, label=f"median at {symbol} = ∞")
-    counts = notes.replicas([count for line in lines for count in line.counts])
-    fit = "Fit: least squares through the medians on log scales; its interval: 95 %, by the bootstrap over replicas."
-    remarks = [f"Point: median of {counts}; bar: {source.band_words}. {fit}"]
-    remarks += _remarks(lines, "ψ" if metric == FITNESS else metric, symbol)
-    if any(bound is not None for bound in bounds):
-        remarks.append(
-            "F (11): (c₁/n)·√(Σ1/ε_i²) + (c₂/n²)·Σ1/ε_i²; c₁, c₂ ≥ 0 fitted to the medians by relative error."
+    if limits:
+        axes.plot(
+            [],
+            [],
+            color="0.3",
+            linestyle=LIMIT_DASHES,
+            label="no noise" if symbol == "ε" else f"{symbol} = ∞",
         )
-    remarks += notes.hidden_note([v for line in lines for v in (line.low, line.median, line.high)])
-    y = style.wrapped(f"final {style.metric_label(metric)}")
-    title = f"final {panels.words(metric)} against {symbol}"
-    panels.finish(figure, axes, source, style.AXIS_LABELS[name], y, title, remarks)
+    axes.set(xlabel=style.AXIS_LABELS[name], ylabel=style.in_lines(f"final {style.metric_label(metric)}", 44))
+    style.add_legend(figure, axes)
+    fit = (
+        ""
+        if all(line.slope() is None for line in lines)
+        else " Slopes: least squares, 95 % by the bootstrap."
+    )
+    remarks = [notes.spread(source, [count for line in lines for count in line.counts], "bar") + fit]
+    if any((np.isfinite(line.median) & (line.median > 0) & ~line.used).any() for line in lines):
+        remarks.append("Hollow points lie on a flat end and are in no fit.")
+    # Undefined at the end, a model has diverged.
+    last = np.concatenate([sample for line in lines for sample in line.samples])
+    remarks += notes.not_drawn(np.where(np.isnan(last), np.inf, last), log=True)
+    panels.finish(figure, source, f"final {words(metric)} against {symbol}", remarks)
     stem = "size" if name == "records" else name
     return {stem if metric == FITNESS else f"{stem}-{metric}": figure}
 
 
-def _draw_points(axes: Axes, line: Points, look: dict[str, Any]) -> None:
+def _draw_points(axes: Axes, line: Points, look: dict[str, Any], few: bool) -> None:
     # Masked where a log axis has no place for them; the footnote counts them.
     quartiles = (line.low, line.median, line.high)
     low, median, high = (np.where(np.isfinite(v) & (v > 0), v, np.nan) for v in quartiles)
     colour = look["color"]
     drawn = np.isfinite(median)
-    bars = [(median - low)[drawn], (high - median)[drawn]]
-    axes.errorbar(line.x[drawn], median[drawn], bars, fmt="none", ecolor=colour, capsize=3, elinewidth=1.2)
+    if few:
+        for x, sample in zip(line.x, line.samples, strict=True):
+            style.mark(
+                axes, np.full(sample.size, x), sample, look["marker"], 3, colour, alpha=0.5, markeredgewidth=0
+            )
+            style.note(axes, f"{line.label or 'median'}, replicas", np.full(sample.size, x), sample)
+        style.note(axes, line.label or "median", line.x, line.median)
+    else:
+        axes.vlines(
+            line.x[drawn], low[drawn], high[drawn], color=colour, linewidth=0.2 * style.page().font, alpha=0.6
+        )
+        style.note(axes, line.label or "median", line.x, line.median, line.low, line.high)
     for used, face in ((line.used, colour), (~line.used, "white")):
         edge = {"markerfacecolor": face, "markeredgecolor": colour, "markeredgewidth": 1.4, "zorder": 3}
         style.mark(axes, line.x[used], median[used], look["marker"], 7, colour, **edge)
     if line.limit is not None and np.isfinite(line.limit) and line.limit > 0:
-        axes.axhline(line.limit, color=colour, linewidth=1.4, linestyle=LIMIT_DASHES)
-    axes.plot([], [], **{**look, "linestyle": "none"}, markersize=7, label=line.label or "median")
-    slope = line.slope()
+        axes.axhline(line.limit, color=colour, linestyle=LIMIT_DASHES)
+    label, slope = line.label or "median", line.slope()
     if slope is not None:
-        label = f"fit: slope {_number(slope.slope)}"
+        label += f": slope {_number(slope.slope)}"
         if line.interval is not None:
             label += f" [{_number(line.interval[0])}, {_number(line.interval[1])}]"
-        axes.plot([], [], color=colour, linewidth=1.4, linestyle="-", label=label)
+    axes.plot(
+        [],
+        [],
+        color=colour,
+        marker=look["marker"],
+        linestyle="-" if slope is not None else "none",
+        label=label,
+    )
 
 
 def _draw_fits(axes: Axes, line: Points, bound: ShapeBound | None, colour: Any) -> None:
     slope, known = line.slope(), line.known
     if slope is not None:
         ends = line.x[line.used][[0, -1]]
-        axes.plot(ends, slope(ends), color=colour, linewidth=1.4, linestyle="-")
+        axes.plot(ends, slope(ends), color=colour, linestyle="-")
     if bound is None:
         return
     # Between the first and last point; log-log interpolation is exact for powers of x.
@@ -285,39 +325,7 @@ def _draw_fits(axes: Axes, line: Points, bound: ShapeBound | None, colour: Any) 
     at = np.log(line.x[known])
     columns = (line.records[known], line.inverse_squares[known])
     n, total = (np.exp(np.interp(np.log(x), at, np.log(column))) for column in columns)
-    axes.plot(x, bound(n, total), color=colour, linewidth=1.4, linestyle=BOUND_DASHES)
-
-
-def _remarks(lines: Sequence[Points], what: str, symbol: str) -> list[str]:
-    out = [
-        f"{line.not_finite} of {sum(line.counts)} replicas end infinite or undefined{notes.of(line.label)}, "
-        "counted as +∞."
-        for line in lines
-        if line.not_finite
-    ]
-    flat = [
-        f"{symbol} = {', '.join(f'{x:g}' for x in left)}{notes.of(line.label)}"
-        for line in lines
-        if len(left := line.x[np.isfinite(line.median) & (line.median > 0) & ~line.used])
-    ]
-    if flat:
-        out.append(
-            f"Hollow points are not used for slopes and bounds, since {what} is flat there, saturated "
-            f"by noise or left with other errors: {'; '.join(flat)}."
-        )
-    bare = [line for line in lines if line.used.sum() >= 2 and line.interval is None]
-    if bare:
-        why = f"want of {FEWEST} replicas a point, or of positive medians in all resamples"
-        out.append(f"No interval for {why}{_listed(bare)}.")
-    none = [line for line in lines if line.used.sum() < 2]
-    if none:
-        out.append(f"No slope, for want of two usable points{_listed(none)}.")
-    return out
-
-
-def _listed(lines: Sequence[Points]) -> str:
-    labels = [line.label for line in lines if line.label]
-    return f": {'; '.join(labels)}" if labels else ""
+    axes.plot(x, bound(n, total), color=colour, linestyle=BOUND_DASHES)
 
 
 def _number(value: float) -> str:

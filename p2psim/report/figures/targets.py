@@ -8,9 +8,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from p2psim.core.errors import InputError
-from p2psim.report import panels, style
-from p2psim.report.curves import labelled, once
+from p2psim.report import panels, scales, style
+from p2psim.report.channels import MOST_LINES, Line, Plan
+from p2psim.report.curves import drawn, parts_of
 from p2psim.report.source import Float, Source
+from p2psim.report.words import number, words
 from p2psim.runs.summary import Reached, first_reached, rises, share_reached
 
 #: Bands are drawn for up to so many lines; more would hide each other.
@@ -24,6 +26,8 @@ class TargetCurve:
     Attributes
     ----------
     label : str
+    line : Line
+    model : str
     reached : Reached
     end : float
     censored : ndarray
@@ -32,6 +36,8 @@ class TargetCurve:
     """
 
     label: str
+    line: Line
+    model: str
     reached: Reached
     end: float
     censored: np.ndarray
@@ -55,23 +61,27 @@ def draw_targets(source: Source) -> dict[str, Figure]:
     """
     if source.metric is None or source.target is None:
         raise InputError("give what is to be reached: --metric NAME --target VALUE")
-    drawn = lines(source, source.metric, source.target)
-    aim = f"{panels.words(source.metric)} {'≥' if rises(source.metric) else '≤'} {source.target:g}"
+    curves = lines(source, source.metric, source.target)
+    aim = f"{words(source.metric)} {'≥' if rises(source.metric) else '≤'} {number(source.target)}"
     title = f"{aim} by {panels.axis_words(source)}"
-    figure = (_shares if len(drawn) <= panels.MOST_LINES else _rows)(source, title, drawn)
+    figure = (_shares if len(curves) <= MOST_LINES else _rows)(source, title, curves)
     return {panels.stem(source, f"targets-{source.metric}-{source.target:g}"): figure}
 
 
 def lines(source: Source, metric: str, target: float) -> list[TargetCurve]:
     """What is drawn, in the order of the cells; a baseline that is the same in all of them only once."""
     rows = source.placed_rows(metric).astype({"model": str})
-    parts = (
-        (label, model, (float(part["x"].max()), *_reached(part, target, rises(metric))))
-        for label, model, part in labelled(rows, source.swept, ["cell", "model"])
-    )
+    plan = Plan(source, panels=False)
+    parts = []
+    for line, model, part in parts_of(rows, plan):
+        x, reached = _reached(part, target, rises(metric))
+        # The same end does not make two cells the same.
+        same = (line.number if model == "main" else 0, *x, *reached)
+        parts.append((line, model, (float(part["x"].max()), x, reached), same))
     return [
-        TargetCurve(label, share_reached(x, reached), end, x[~reached], x.size)
-        for label, _, (end, x, reached) in once(parts, lambda drawn: tuple(drawn[1]) + tuple(drawn[2]))
+        TargetCurve(one.label, one.line, one.model, share_reached(x, reached), end, x[~reached], x.size)
+        for one in drawn(plan, parts)[0]
+        for end, x, reached in [one.what]
     ]
 
 
@@ -81,36 +91,37 @@ def _reached(part: pd.DataFrame, target: float, rising: bool) -> tuple[Float, ND
     return group["x"].to_numpy(dtype=float), group["reached"].to_numpy(dtype=bool)
 
 
-def _rows(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
-    shown = drawn[: panels.MOST_ROWS]
-    figure, (axes,) = panels.row_panels([f"{line.label or 'main'} ({line.how_many})" for line in shown], 1)
-    colour = style.line_style(0)["color"]
+def _rows(source: Source, title: str, curves: list[TargetCurve]) -> Figure:
+    shown = curves[: panels.MOST_ROWS]
+    counts = [line.how_many.replace(" ", "\N{NO-BREAK SPACE}") for line in shown]
+    names = [f"{line.label or source.main} ({count})" for line, count in zip(shown, counts, strict=True)]
+    figure, (axes,) = panels.row_panels(names, 1)
+    colour = style.colours(1)[0]
     for row, line in enumerate(shown):
         early, half, late = (line.reached.quantile(share) for share in (0.25, 0.5, 0.75))
         if np.isfinite(early):
-            axes.plot([early, min(late, line.end)], [row, row], color=colour, linewidth=2.2)
+            style.bar(axes, row, early, min(late, line.end), colour)
         if np.isfinite(half):
             style.mark(axes, [half], [row], "o", 6, colour)
         if not np.isfinite(late):
             style.mark(axes, [line.end], [row], ">", 6, "white", markeredgecolor=colour)
+        style.note(axes, names[row], row, half, early, late)
     axes.set_xlim(left=0)
-    style.few_ticks(axes)
+    scales.few_ticks(axes)
     axes.set_xlabel(panels.axis_label(source))
-    dot = "Dot: where half of the replicas have reached it"
-    remarks = [f"{dot}; line: from a quarter to three quarters (Kaplan, Meier). In brackets: how many do."]
-    if any(not np.isfinite(line.reached.quantile(0.75)) for line in shown):
-        remarks.append(
-            "Arrow: the end of the last replica, where less than three quarters have reached it by then."
-        )
-    panels.finish_panels(figure, source, title, [*remarks, *_never(drawn), *panels.left_out(len(drawn))])
+    remark = "Dot: half of the replicas have reached it (in brackets: how many do); bar: a quarter to three quarters"
+    arrow = any(not np.isfinite(line.reached.quantile(0.75)) for line in shown)
+    remarks = [f"{remark}{'; arrow: less than three quarters by the end' if arrow else ''} (Kaplan, Meier)."]
+    panels.finish(figure, source, title, [*remarks, *panels.left_out(len(curves))])
     return figure
 
 
-def _shares(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
+def _shares(source: Source, title: str, curves: list[TargetCurve]) -> Figure:
     figure, axes = style.new_axes()
-    banded = len(drawn) <= MOST_BANDS
-    for index, line in enumerate(drawn):
-        look, reached = style.plain_line(index), line.reached
+    banded = len(curves) <= MOST_BANDS
+    for line in curves:
+        is_main, reached = line.model == "main", line.reached
+        look = {**line.line.look, "marker": ""} if is_main else style.reference()
         x = np.concatenate([[0.0], reached.at, [line.end]])
         share, low, high = (
             np.concatenate([[0.0], part, part[-1:] if part.size else [0.0]])
@@ -118,25 +129,21 @@ def _shares(source: Source, title: str, drawn: list[TargetCurve]) -> Figure:
         )
         half = reached.quantile(0.5)
         result = f"{line.how_many}; {f'half by {half:.3g}' if np.isfinite(half) else 'never half'}"
-        label = f"{line.label}\n{result}" if line.label else result
-        axes.plot(x, share, drawstyle="steps-post", linewidth=1.8, label=label, **look)
-        if banded and reached.at.size:
+        label = f"{line.label}: {result}" if line.label else result
+        axes.plot(x, share, drawstyle="steps-post", label=label, **look)
+        style.note(axes, line.label, x, share, low, high)
+        if banded and is_main and reached.at.size:
             style.shade(axes, x[1:], low[1:], high[1:], look["color"], step="post")
         if line.censored.size:
             place = np.searchsorted(reached.at, line.censored, side="right")
-            style.mark(axes, line.censored, share[place], "|", 11, look["color"], markeredgewidth=1.8)
-    axes.set_ylim(-0.03, 1.03)
+            style.mark(axes, line.censored, share[place], "|", 11, look["color"], markeredgewidth=1.4)
+    axes.set_ylim(-0.02, 1.02)
     axes.margins(x=0.02)
-    style.few_ticks(axes)
-    band = "; band: its 95 % interval (Rothman, Wilson)" if banded else ""
-    remark = f"Line: share of the replicas at the first record that reaches the target (Kaplan, Meier){band}."
-    y = "share of replicas that have reached it"
-    remarks = [remark, *_never(drawn, " (ticks)")]
-    panels.finish(figure, axes, source, panels.axis_label(source), y, title, remarks)
+    scales.few_ticks(axes)
+    axes.set(xlabel=panels.axis_label(source), ylabel="share of replicas that have reached it (fraction)")
+    style.add_legend(figure, axes)
+    band = "; band: 95 % (Rothman, Wilson)" if banded else ""
+    never, total = sum(line.censored.size for line in curves), sum(line.replicas for line in curves)
+    ticks = f"; ticks: {never} of {total} replicas end without having reached it" if never else ""
+    panels.finish(figure, source, title, [f"Line: estimate by Kaplan and Meier{band}{ticks}."])
     return figure
-
-
-def _never(drawn: list[TargetCurve], shown_as: str = "") -> list[str]:
-    never, total = sum(line.censored.size for line in drawn), sum(line.replicas for line in drawn)
-    end = f"{never} of {total} replicas end without having reached it{shown_as}"
-    return [f"{end}, and count as long as they are watched."] if never else []

@@ -1,81 +1,164 @@
-"""Whose work each commit used (communication timing, F figure 3)."""
+"""Whose work each commit used, and when (communication timing, F figure 3); who was away, and who waited."""
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from p2psim.core.errors import InputError
 from p2psim.core.events import LEARNER
-from p2psim.report import notes, style
+from p2psim.report import panels, scales, style
 from p2psim.report.source import Source
 
 #: Commits an owner beyond which marks run together: only the first ones are shown then.
 MARKS_PER_OWNER = 60
 
 #: Owners that are named on the axis.
-NAMED = 20
+NAMED = 30
+
+
+def events_of_one(source: Source) -> tuple[int, int, pd.DataFrame]:
+    """Cell, replica and events of the first recorded replica, in their order.
+
+    Raises
+    ------
+    InputError
+        If the run recorded no events.
+    """
+    if source.events is None or source.events.empty:
+        raise InputError("the run recorded no events; set record.events: true and run again")
+    cell, replica = source.events[["cell", "replica"]].min().tolist()
+    events = source.events[(source.events["cell"] == cell) & (source.events["replica"] == replica)]
+    return int(cell), int(replica), events.sort_values("seq", kind="stable", ignore_index=True)
 
 
 def draw_timing(source: Source) -> dict[str, Figure]:
-    """Scatter of agents against the number k of the commit, and their shares, for replica 0 of the first cell.
+    """Marks of agents at the time of each commit that used their work, and their shares, of one replica.
 
     On a star an agent is an owner whose answer the commit used (of a round: all whose answers arrived in time);
-    without a learner it is the agent whose own model was updated.
+    without a learner it is the agent whose own model was updated. Grey: away; red: turned away or queued.
 
     Raises
     ------
     InputError
         If the run recorded no events, or no commit.
     """
-    if source.events is None or source.events.empty:
-        raise InputError("the run recorded no events; set record.events: true and run again")
-    events = source.events.sort_values(["cell", "replica", "seq"], kind="stable")
-    cell, replica = events[["cell", "replica"]].iloc[0].tolist()
-    events = events[(events["cell"] == cell) & (events["replica"] == replica)]
+    cell, replica, events = events_of_one(source)
     commits = events[events["kind"] == "commit"]
     if commits.empty:
         raise InputError(f"there is no commit in replica {replica} of cell {cell}")
     number, owners, word = _used(commits, events[events["kind"] == "deliver"])
     if not len(owners):
         raise InputError(f"no commit of replica {replica} of cell {cell} used an answer")
-    names = _names(source, cell, replica, int(owners.max()))
+    names = names_of_agents(source, cell, replica, int(owners.max()))
     count = len(names)
-    shown = min(len(owners), MARKS_PER_OWNER * count)
-    total = int(number[-1])
+    shown, total = min(len(owners), MARKS_PER_OWNER * count), int(number[-1])
+    times = commits["time"].to_numpy(dtype=float)[number - 1]
+    end = float(times[shown - 1]) if shown < len(owners) else float(events["time"].max())
 
-    figure = style.new_figure(8.4, min(2.8 + 0.16 * count, 7.5))
+    figure = style.new_figure(style.lines_high(6 + min(1.25 * count, 24)))
     main, side = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
-    figure.set_layout_engine("constrained", wspace=0.06)
-    colour = style.line_style(0)["color"]
-    size = float(np.clip(260 / count, 14, 90))
-    main.scatter(
-        number[:shown], owners[:shown], marker="|", s=size, linewidths=1.1, color=colour,
-        rasterized=shown > 20_000,
-    )  # fmt: skip
-    main.set(xlabel=style.AXIS_LABELS["step"], ylabel=word)
-    doing = "answered at" if word == "owner" else "updated its model in"
-    style.add_title(main, source.title(f"which {word} {doing} each commit"))
-    main.margins(x=0.02)
-    style.few_ticks(main)
-    main.set_ylim(count - 0.5, -0.5)
+    colour = style.colours(1)[0]
+    away = absences(events, end)
+    draw_absences(main, away)
+    refused = _refused(events, end)
+    size = float(np.clip(240 / count, 8, 80)) * (style.page().font / 10.5) ** 2
+    for at, who, color, alpha in (
+        (refused["time"], refused["agent"], style.ALARM, 0.7),
+        (times[:shown], owners[:shown], colour, 1.0),
+    ):
+        main.scatter(
+            at,
+            who,
+            marker="|",
+            s=size,
+            linewidths=0.1 * style.page().font,
+            color=color,
+            alpha=alpha,
+            rasterized=len(at) > 20_000,
+        )
+    style.note(main, "commits", times[:shown], owners[:shown])
+    main.set(
+        xlabel=style.AXIS_LABELS["time"],
+        ylabel=word,
+        xlim=(-0.01 * end, 1.01 * end),
+        ylim=(count - 0.5, -0.5),
+    )
     if count <= NAMED:
         main.set_yticks(range(count), names)
-    main.grid(axis="x", visible=False)
+    scales.few_ticks(main)
+    main.grid(visible=False)
     share = np.bincount(owners, minlength=count) / total
     side.barh(np.arange(count), 100 * share, height=0.7, color=colour, alpha=0.55)
     equal = len(owners) / total / count
     side.axvline(100 * equal, color="0.25", linewidth=1, linestyle="--")
     side.set(xlim=(0, 115 * max(share.max(), equal)), xlabel="share of\ncommits (%)")
-    side.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+    side.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
     side.tick_params(labelleft=False)
     side.grid(axis="y", visible=False)
-    remarks = [f"Replica {replica} of cell {cell}. Dashed: equal shares."]
+    entries: list[tuple[str, Any]] = [
+        (
+            "answer used" if word == "owner" else "update",
+            Line2D([], [], color=colour, marker="|", linestyle="none"),
+        )
+    ]
+    if len(refused):
+        entries.append(
+            ("turned away or queued", Line2D([], [], color=style.ALARM, marker="|", linestyle="none"))
+        )
+    entries += [("away", Patch(color="0.85"))] if len(away) else []
+    style.put_legend(figure, entries)
+    remarks = f"One replica (cell {cell}, replica {replica}). Dashed: equal shares."
     if shown < len(owners):
-        first = int(number[shown - 1])
-        remarks.append(f"The first {first:,} of {total:,} commits are shown; shares are of all.")
-    style.add_footnote(figure, [*remarks, *notes.run_notes(source)])
+        remarks += f" The first {int(number[shown - 1]):,} of {total:,} commits are shown; shares are of all."
+    title = f"which {word} {'answered at' if word == 'owner' else 'updated its model in'} each commit"
+    panels.finish(figure, source, title, [remarks])
     return {"timing": figure}
+
+
+def _refused(events: pd.DataFrame, end: float) -> pd.DataFrame:
+    """Wakes that the learner refused or had wait, until a time."""
+    if "outcome" not in events:
+        return events.iloc[:0]
+    refused = (events["kind"] == "wake") & events["outcome"].isin(["busy", "queued", "offline"])
+    return events[refused & (events["time"] <= end)]
+
+
+def absences(events: pd.DataFrame, end: float) -> pd.DataFrame:
+    """Spans in which agents are away: ``agent``, ``start``, ``stop``, from their events join and leave."""
+    changes = events[events["kind"].isin(["join", "leave"])]
+    spans = []
+    for agent, of_one in changes.groupby("agent", sort=True):
+        since = None if of_one["kind"].iloc[0] == "leave" else 0.0
+        for kind, time in zip(of_one["kind"], of_one["time"], strict=True):
+            if kind == "leave" and since is None:
+                since = float(time)
+            elif kind == "join" and since is not None:
+                spans.append((agent, since, min(float(time), end)))
+                since = None
+        if since is not None:
+            spans.append((agent, since, end))
+    table = pd.DataFrame(spans, columns=["agent", "start", "stop"])
+    return table[table["stop"] > table["start"]]
+
+
+def draw_absences(axes: Axes, away: pd.DataFrame, row: dict[int, float] | None = None) -> None:
+    """Draw spans of absence in grey behind the lanes of agents."""
+    rows = [float(agent) if row is None else row[int(agent)] for agent in away["agent"]]
+    axes.barh(
+        rows,
+        away["stop"] - away["start"],
+        left=away["start"],
+        height=0.9,
+        color="0.85",
+        linewidth=0,
+        zorder=0,
+    )
 
 
 def _used(commits: pd.DataFrame, deliveries: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, str]:
@@ -95,7 +178,7 @@ def _used(commits: pd.DataFrame, deliveries: pd.DataFrame) -> tuple[np.ndarray, 
     return k[used], answers["peer"].to_numpy(dtype=np.int64)[used], "owner"
 
 
-def _names(source: Source, cell: int, replica: int, last: int) -> list[str]:
+def names_of_agents(source: Source, cell: int, replica: int, last: int) -> list[str]:
     """Labels of the owners, those that never answered included."""
     agents = source.agents
     mine = agents[(agents["cell"] == cell) & (agents["replica"] == replica) & (agents["index"] >= 0)]
