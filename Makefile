@@ -57,7 +57,7 @@ lint: $(VENV)/.installed-test ## Run ruff and mypy
 	$(BIN)/python -m mypy
 
 docs: $(VENV)/.installed-test ## Build the documentation into site/
-	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m zensical build --clean --strict
 
 notebooks: $(VENV)/.installed-test ## Execute the notebooks at small size
 	$(BIN)/python notebooks/run_all.py
@@ -66,5 +66,5 @@ benchmark: $(VENV)/.installed-demo ## Measure against the baselines, side by sid
 	$(BIN)/python benchmarks/run.py
 
 clean: ## Remove the environment and what was built
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find p2psim tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
