@@ -33,7 +33,8 @@ _PUBLIC = {
     "learning.models": "Linear MLP Model Softmax",
     "learning.models.torch_model": "TorchModel",
     "learning.section": "LearningSection Regularizer",
-    "learning.sgd.algorithms": "DecentralisedSgd FedAsync FedAvg FedBuff GossipLearning",
+    "learning.sgd.algorithms": "DecentralisedSgd FedAsync FedAvg FedBuff GossipLearning GraphTraining StarTraining",
+    "learning.sgd.problem": "Answer Heard",
     "learning.sgd.step_sizes": "CosineStep InverseStep",
     "learning.star.algorithms": "AsyncStar SynchronousAveraging SynchronousDescent",
     "network.availability": "AllOf Always Availability Bernoulli Diurnal Join LearnerOutage Leave Outage Remove "

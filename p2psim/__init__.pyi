@@ -62,6 +62,10 @@ from p2psim.learning.sgd.algorithms import FedAsync as FedAsync
 from p2psim.learning.sgd.algorithms import FedAvg as FedAvg
 from p2psim.learning.sgd.algorithms import FedBuff as FedBuff
 from p2psim.learning.sgd.algorithms import GossipLearning as GossipLearning
+from p2psim.learning.sgd.algorithms import GraphTraining as GraphTraining
+from p2psim.learning.sgd.algorithms import StarTraining as StarTraining
+from p2psim.learning.sgd.problem import Answer as Answer
+from p2psim.learning.sgd.problem import Heard as Heard
 from p2psim.learning.sgd.step_sizes import CosineStep as CosineStep
 from p2psim.learning.sgd.step_sizes import InverseStep as InverseStep
 from p2psim.learning.star.algorithms import AsyncStar as AsyncStar

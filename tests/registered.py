@@ -51,6 +51,8 @@ KEYS: dict[tuple[str, str], dict[str, Any]] = {
     },
     ("availability", "pareto"): {"up": 3.0, "down": 2.0},
     ("algorithm", "gossip-sgd"): {"commits": 9, "learning_rate": 0.1},
+    ("algorithm", "server-momentum"): {"commits": 9, "step": 0.1},
+    ("algorithm", "trimmed-gossip"): {"commits": 9, "step": 0.1},
     ("loss", "huber"): {"delta": 0.7},
     ("model", "mlp"): {"layers": [5, 4], "activation": "tanh"},
     ("source", "csv"): {"path": "people.csv", "y": "age"},

@@ -17,7 +17,9 @@ _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
     "new",
     "start a scenario from a shipped one, or a part of your own",
     option("name NAME", "the file becomes NAME.yaml; of a part NAME.py"),
-    option("--part KIND", "write a part of this kind that works, and its test: topology, loss, exchange, …"),
+    option(
+        "--part KIND", "write a part of this kind that works, and its test: topology, loss, star-training, …"
+    ),
     option("--from TEMPLATE", "see p2psim list", dest="template", default="three_banks"),
     needs=("p2psim.scenario.model",),
 )
@@ -100,6 +102,8 @@ TEMPLATES: Mapping[str, tuple[str, str]] = {
     "channel": ("", "most=0.2, jitter=0.5"),
     "availability": ("", "up=2.0, down=3.0"),
     "algorithm": ("commits=50", "time=3.0, learning_rate=0.5"),
+    "star-training": ("commits=5", "time=3.0, local_steps=2"),
+    "graph-training": ("commits=50", "time=3.0, local_steps=2"),
     "model": ("", "intercept=False"),
 }
 

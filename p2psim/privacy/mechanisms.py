@@ -147,6 +147,10 @@ class NoNoise(Mechanism):
         """Fill ``out`` (releases, p) with zeros."""
         out[:] = 0.0
 
+    def draw(self, key: np.ndarray, agents: np.ndarray, numbers: np.ndarray, dimension: int) -> np.ndarray:
+        """See `Mechanism.draw`: zeros, which take memory only where somebody reads them."""
+        return np.zeros((agents.size, dimension))
+
     def variance(self, scales: np.ndarray) -> np.ndarray:
         """Zero."""
         return np.zeros(np.shape(scales))

@@ -215,7 +215,11 @@ class Plan:
 
     def noise(self, unit: np.ndarray, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """Noise of releases, shape (releases, p), from what the mechanism drew for them; parameters as in `claimed`."""
-        return self.mechanism.of_scale(unit, self.scales(releases, totals))
+        return (
+            self.mechanism.of_scale(unit, self.scales(releases, totals))
+            if self.mechanism.is_private
+            else unit
+        )
 
     def epsilon(self, accountant: str, charges: Charges) -> np.ndarray:
         """ε of a record of each agent, whoever else holds it, by an accountant, shape (N,).

@@ -10,7 +10,7 @@ from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Snapshot
 from p2psim.learning.graph.models import ModelReplay
 from p2psim.learning.graph.optimum import minimum
-from p2psim.learning.sgd.replay import TrainingReplay
+from p2psim.learning.sgd.replay import ModelsReplay
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms.replay import Replay, ReplayResult
 from p2psim.simulation.outcome import Series
@@ -22,7 +22,7 @@ class RecordedGraphReplay(Replay):
 
     Parameters
     ----------
-    replay : ModelReplay or TrainingReplay
+    replay : ModelReplay or ModelsReplay
     record : RecordSection
     problem : GraphProblem or SharedProblem
     groups : sequence of str or None
@@ -37,7 +37,7 @@ class RecordedGraphReplay(Replay):
 
     def __init__(
         self,
-        replay: ModelReplay | TrainingReplay,
+        replay: ModelReplay | ModelsReplay,
         record: RecordSection,
         problem: Any,
         groups: Sequence[str] | None,

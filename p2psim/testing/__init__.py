@@ -26,6 +26,7 @@ from p2psim.learning.graph.problem import GraphProblem, GraphRule, GraphTask
 from p2psim.learning.losses import Squared
 from p2psim.learning.metrics import StarMetric
 from p2psim.learning.reference import reference_gossip
+from p2psim.learning.sgd.protocol import OfLearner, OnGraph
 from p2psim.learning.steps import LearningAlgorithm
 from p2psim.network.exchanges import Gossip
 from p2psim.network.graph import from_edges
@@ -54,9 +55,13 @@ def check_class(part: Any, method: str) -> Iterator[str]:
 
 def check_algorithm(part: LearningAlgorithm) -> Iterator[str]:
     """Yield what is wrong with the methods of an algorithm, and with a run of it against the reference."""
+    if isinstance(part, OfLearner | OnGraph):
+        yield from models.check_training(part)
+        return
     if not isinstance(part, GossipAlgorithm):
         if place_of(part) is not None:
-            yield "its base class must be p2psim.GossipAlgorithm: others cannot be simulated"
+            bases = "p2psim.GossipAlgorithm, GraphTraining or StarTraining"
+            yield f"its base class must be {bases}: others cannot be simulated"
         return
     if part.updates != "hear":
         yield f"updates is {part.updates!r}; must be 'hear'"

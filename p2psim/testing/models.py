@@ -1,12 +1,24 @@
-"""What a model must do."""
+"""What a model must do, and an algorithm that trains one: what the reference says, under all its exchanges."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
+from p2psim.core.errors import SimulationError
+from p2psim.core.events import NEIGHBOURS
+from p2psim.core.randomness import Streams
 from p2psim.core.registry import place_of
 from p2psim.learning.losses import Logistic, Squared
+from p2psim.learning.models import Linear
 from p2psim.learning.models.protocol import Model
+from p2psim.learning.sgd.problem import SharedProblem, TrainingTask
+from p2psim.learning.sgd.protocol import OfLearner, TrainingAlgorithm
+from p2psim.network.exchanges import Broadcast, Exchange, Gossip, Poll, Request, Round, Synchronous
+from p2psim.network.section import Network
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import Ring, Star
+from p2psim.privacy.releases import ReleaseCounter, by_agent
 
 #: Records and their features, and numbers of classes that models of classes are tried with.
 RECORDS, FEATURES, CLASSES = 12, 3, (2, 4)
@@ -139,3 +151,51 @@ def _sums(part: Model, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> Itera
         if not all(np.allclose(a, b, rtol=1e-7, atol=1e-10) for a, b in zip(given, expected, strict=True)):
             yield f"clipped_sums of order {order} are not the sums of the clipped gradients"
             return
+
+
+#: Exchanges that algorithms with a learner may take, and others.
+_OWNERS = (Round(), Request(), Poll(interval=0.3, response=0.2))
+_AGENTS = (Gossip(mode="push"), Gossip(mode="push-pull"), Broadcast(), Synchronous())
+
+
+def check_training(part: TrainingAlgorithm) -> Iterator[str]:
+    """Yield what is wrong with a training algorithm."""
+    exchanges: tuple[Exchange, ...] = _AGENTS
+    if isinstance(part, OfLearner):
+        exchanges = tuple(exchange for exchange in _OWNERS if exchange.kind in part.star_exchanges)
+        if not exchanges:
+            known = ", ".join(exchange.kind for exchange in _OWNERS)
+            yield f"star_exchanges are {part.star_exchanges!r}; must name some of {known}"
+    for exchange in exchanges:
+        try:
+            yield from _run(part, exchange)
+        except (SimulationError, ValueError) as error:
+            yield f"a run under {exchange.kind} fails: {error}"
+
+
+def _run(part: TrainingAlgorithm, exchange: Exchange) -> Iterator[str]:
+    """Replay a small run."""
+    random, n, each, p = np.random.default_rng(1), 4, 5, 3
+    network = Network.of_graph(Star(agents=n) if exchange.needs_learner else Ring(agents=n), exchange)
+    network = replace(network, updates=part.updates_under(exchange), answerer_releases=part.answerer_releases)
+    X, none = random.standard_normal((n * each, p)), np.zeros(n + 1, np.int64)
+    problem = SharedProblem(
+        Linear().with_loss(Squared()), X, X.sum(axis=1), np.arange(n + 1) * each, X[:0], X[:0, 0], none, 0, 0.01,
+        np.full(n, 1 / n),
+    )  # fmt: skip
+    events = simulate_events(network, Streams(0), commits=30).read()
+    releases, _ = ReleaseCounter.empty(n, part.queries).read(events)
+    noise = random.standard_normal((releases.agents.size, p)) * 0.01
+    task = TrainingTask(problem, 1.0, 2, None, True, None, random.standard_normal(p))
+    each_sends = n if exchange.needs_learner else 2
+    replay = part.replay(
+        task, network.links, exchange, lambda of: np.where(of["peer"] == NEIGHBOURS, each_sends, 1)
+    )
+    replay.feed(events, noise)
+    replay.check()
+    *_, last = part.reference(task, network.links, exchange, events, noise[by_agent(releases)])
+    if not np.allclose(replay.theta, last, rtol=1e-9, atol=1e-12):
+        yield (
+            f"two replays of the same events under {exchange.kind} differ: its methods are no functions of their "
+            "arguments and memory"
+        )

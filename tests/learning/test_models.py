@@ -52,6 +52,19 @@ def test_gradients_are_those_of_the_losses(model):
         np.testing.assert_allclose(gradients[:, a], quotients, rtol=1e-6, atol=2e-8)
 
 
+@EACH
+def test_several_parameters_at_once_are_each_of_them(model):
+    _, X, y = case(model)
+    thetas = np.random.default_rng(1).standard_normal((3, model.size(FEATURES, CLASSES)))
+    outputs = np.array([model.outputs(theta, X) for theta in thetas])
+    np.testing.assert_allclose(model.outputs_of(thetas, X), outputs, rtol=1e-12, atol=1e-13)
+    losses = [model.losses(theta, X, y) for theta in thetas]
+    if model.labels == "classes":  # by the definition
+        own = np.take_along_axis(outputs, y.astype(int)[None, :, None].repeat(3, 0), axis=2)[:, :, 0]
+        losses = np.log(np.exp(outputs).sum(axis=2)) - own
+    np.testing.assert_allclose(model.losses_of(thetas, X, y), losses, rtol=1e-12, atol=1e-13)
+
+
 def clipped(gradients, order, clip):
     """Each gradient, scaled down where it is longer."""
     sizes = [abs(g).sum() if order == 1 else (g @ g) ** 0.5 for g in gradients]

@@ -1,5 +1,8 @@
 """Algorithms that train one model: planners and executors beside the plain references, and beside mathematics."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from training_cases import MODELS, agree, play, problem, task
@@ -126,6 +129,30 @@ def test_slots_are_free_again_once_nobody_holds_a_model():
     short = play(algorithm, exchange, RING, of, channel=LATE, commits=100)
     long = play(algorithm, exchange, RING, of, channel=LATE, commits=3000)
     assert long.replay._program.slots <= 2 * short.replay._program.slots
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_metrics_are_those_of_each_model(kind):
+    """Also those that are computed of all models together, and of one model on the records of each agent."""
+    whole = problem(kind)
+    random, offsets = np.random.default_rng(2), np.array([0, 3, 3, 5, 9, 10, 14])
+    X, y = random.normal(size=(14, 4)), random.permutation(whole.y)[:14]
+    of = replace(whole, test_X=X, test_y=y, test_offsets=offsets)
+    models = random.normal(size=(6, of.dimension))
+    for _ in range(2):  # again from memory
+        values = [of.value(theta) for theta in models]
+        np.testing.assert_allclose(of.values(models), values, rtol=1e-12)
+        assert of.mean_objective(models) == pytest.approx(np.mean(values), rel=1e-12)
+        assert of.objective(models) == pytest.approx(of.value(models.mean(axis=0)), rel=1e-12)
+        right = np.array([of.model.predictions(of.model.outputs(theta, X)) == y for theta in models])
+        np.testing.assert_array_equal(of.test_accuracy(models), right.mean(axis=1))
+        np.testing.assert_array_equal(of.test_accuracy(models[2:3]), np.full(6, right[2].mean()))
+        own = [slice(*pair) for pair in pairwise(offsets)]
+        held = [i for i in range(6) if i != 1]  # agent 1 has no records held out
+        for theta, rows in ((models, range(6)), (models[2:3], [2] * 6)):
+            found = of.local_accuracy(theta)
+            np.testing.assert_array_equal(found[held], [right[rows[i], own[i]].mean() for i in held])
+            assert np.isnan(found[1])
 
 
 def test_fedavg_of_one_full_step_is_gradient_descent_on_the_mean_of_all_records():

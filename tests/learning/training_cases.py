@@ -13,7 +13,7 @@ from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.models import MLP, Linear, Softmax
 from p2psim.learning.sgd.execute import PlainExecutor
 from p2psim.learning.sgd.problem import SharedProblem, TrainingTask
-from p2psim.learning.sgd.replay import TrainingReplay
+from p2psim.learning.sgd.replay import ModelsReplay
 from p2psim.network.simulation import simulate_events
 from p2psim.simulation.algorithms.training import receivers_of
 
@@ -56,7 +56,7 @@ class Played:
     events: np.ndarray
     models: np.ndarray
     reference: np.ndarray
-    replay: TrainingReplay
+    replay: ModelsReplay
     task: TrainingTask
     network: Any
 
@@ -88,9 +88,9 @@ def play(
         chosen = [noise[key] for key, place in in_order if start <= place < stop]
         return np.concatenate([empty, *chosen]) if of.private else empty
 
-    replay = TrainingReplay(algorithm.planner(of, network.links, exchange), of, receivers_of(network))
+    replay = algorithm.replay(of, network.links, exchange, receivers_of(network))
     if plain:
-        replay._executor = PlainExecutor(of, replay._program.slots)
+        replay._executor = PlainExecutor(of, len(replay._executor.pool))
     ends = np.flatnonzero(events["kind"] == COMMIT) + 1
     models, start = [replay.theta.copy()], 0
     for stop in ends[pieces - 1 :: pieces].tolist():

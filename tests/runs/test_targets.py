@@ -95,6 +95,7 @@ def test_directions_are_of_known_metrics() -> None:
         "test_accuracy",
         "local_accuracy",
         "mean_model_accuracy",
+        "mean_model_local_accuracy",
         "worst_decile_accuracy",
         "vectors_sent",
         "epsilon_spent",

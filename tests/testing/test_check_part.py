@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -27,6 +27,8 @@ with let_in("p2psim_example_parts"):
     from p2psim_example_parts.caveman import Caveman
     from p2psim_example_parts.gossip_sgd import GossipSgd
     from p2psim_example_parts.huber import Huber
+    from p2psim_example_parts.server_momentum import ServerMomentum
+    from p2psim_example_parts.trimmed_gossip import TrimmedGossip
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,6 +41,7 @@ GOOD = [
     Ring(), Complete(), Grid(shape=(3, 4)), RandomRegular(degree=3), SmallWorld(neighbours=4, rewire=0.5),
     Caveman(cliques=3, members=4), Huber(), Huber(delta=0.1),
     GossipSgd(commits=9, learning_rate=0.1), GossipSgd(time=2.0, learning_rate=3.0, decay=0.5),
+    ServerMomentum(commits=9, step=0.1, local_steps=2), TrimmedGossip(commits=9, step=0.1),
     *(loss() for name, loss in registry.parts("loss").items() if name in ("squared", "hinge", "logistic")),
 ]  # fmt: skip
 
@@ -294,3 +297,37 @@ def test_bad_algorithms(fault: str, said: str) -> None:
     registry.register(_Drifts)
     assert said in wrong_with(_Drifts(commits=5, fault=fault))
     check_part(_Drifts(commits=5))
+
+
+class _Wanders(p2psim.GraphTraining):
+    """A training algorithm whose methods misbehave in turn."""
+
+    kind: Literal["wanders"] = "wanders"
+    fault: str = Field("", description="what is wrong")
+
+    order: ClassVar[Any] = "gradient-then-gossip"
+
+    def train(self, model: np.ndarray, gradient: Any, t: int, memory: dict[str, Any]) -> np.ndarray:
+        gradient(model)
+        if self.fault == "greed":
+            gradient(model)
+        if self.fault == "changes":
+            model += 1
+        return np.zeros(model.size + 1) if self.fault == "shape" else model
+
+    def mix(self, model: np.ndarray, heard: Sequence[p2psim.Heard], memory: dict[str, Any]) -> np.ndarray:
+        return model + (next(_COUNT) if self.fault == "memory" else 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("greed", "train of wanders asks for more gradients than a release has, 1: give more local_steps"),
+        ("changes", "a run under synchronous fails: output array is read-only"),
+        ("shape", "train of wanders must take and give models of shape (3,), got (4,)"),
+        ("memory", "two replays of the same events under broadcast differ"),
+    ],
+)
+def test_bad_training_algorithms(fault: str, said: str) -> None:
+    registry.register(_Wanders)
+    assert said in wrong_with(_Wanders(commits=5, fault=fault))

@@ -21,7 +21,7 @@ network:
   availability: %(availability)s
 data: {source: {kind: linear-regression, agents: 9, points: 12, dimension: 2}}
 learning:
-  algorithm: {kind: %(algorithm)s, updates_per_agent: 5}
+  algorithm: {kind: %(algorithm)s, %(end)s}
   model: %(model)s
   loss: %(loss)s
   regularizer: {l2: 0.1}
@@ -40,6 +40,7 @@ sys.exit(failed or main(["run", "mine.yaml", "--parts", "my_part"]))
 
 SHIPPED = {
     "algorithm": "coordinate-descent, mu: 1.0",
+    "end": "updates_per_agent: 5",
     "topology": "ring",
     "model": "linear",
     "loss": "squared",
@@ -51,6 +52,8 @@ SHIPPED = {
 #: What a part of a kind needs others to be.
 OTHERS = {
     "algorithm": {"exchange": "gossip"},
+    "star-training": {"topology": "star", "exchange": "round", "end": "commits: 5"},
+    "graph-training": {"exchange": "synchronous"},
     "model": {
         "algorithm": "decentralised-sgd, step: 0.05",
         "exchange": "{kind: gossip, mode: push-pull}",
@@ -72,7 +75,8 @@ def test_a_new_part_works(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my-part", "--part", kind]) == 0
     others = OTHERS.get(kind, {})
-    (tmp_path / "mine.yaml").write_text(SCENARIO % (SHIPPED | others | {kind: "my-part"}))
+    named = "algorithm" if kind.endswith("-training") else kind
+    (tmp_path / "mine.yaml").write_text(SCENARIO % (SHIPPED | others | {named: "my-part"}))
     ran = python("-c", BOTH, folder=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -166,6 +166,16 @@ register_all(
             objectives=_SHARED,
         ),
         _of_tests(
+            "mean_model_local_accuracy",
+            lambda snapshot: snapshot.problem.local_accuracy(snapshot.theta.mean(axis=0)[None]),
+            "share of right classes on the agent's own held-out records, of the mean of the agents' models or the "
+            "learner's",
+            label="test accuracy of the mean model on own records (fraction)",
+            rises=True,
+            each=True,
+            objectives=_SHARED,
+        ),
+        _of_tests(
             "mean_model_accuracy",
             lambda snapshot: float(snapshot.problem.test_accuracy(snapshot.theta.mean(axis=0)[None])[0]),
             "share of right classes on held-out records, of the mean of the agents' models",

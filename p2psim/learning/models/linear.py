@@ -70,6 +70,15 @@ class Linear(Model):
         """Scores, shape (m, 1)."""
         return (X @ theta)[:, None]
 
+    def losses_of(self, thetas: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """See `Model.losses_of`: by one matrix product."""
+        scores = thetas @ X.T
+        return self.loss.values(scores.ravel(), np.tile(y, len(thetas))).reshape(scores.shape)
+
+    def outputs_of(self, thetas: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """See `Model.outputs_of`: by one matrix product."""
+        return (thetas @ X.T)[:, :, None]
+
     def for_kernel(self, features: int, classes: int) -> LinearModel:
         """See `Model.for_kernel`."""
         from p2psim.learning.models.kernels import LinearModel

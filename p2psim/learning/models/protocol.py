@@ -89,6 +89,14 @@ class Model(Options):
     def outputs(self, theta: np.ndarray, X: np.ndarray) -> np.ndarray:
         """What it says of each record, shape (m, k): a score per class, or one number."""
 
+    def losses_of(self, thetas: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Losses at several parameters, shape (k, p): shape (k, m)."""
+        return np.array([self.losses(theta, X, y) for theta in thetas])
+
+    def outputs_of(self, thetas: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Outputs at several parameters, shape (k, p): of shape (k, m, …)."""
+        return np.array([self.outputs(theta, X) for theta in thetas])
+
     def predictions(self, outputs: np.ndarray) -> np.ndarray:
         """Labels that outputs stand for, shape (m,): the class of the largest, the sign (0: no class), or the number.
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from p2psim.core.options import ByKind, Count, NonNegative, Options, Positive
 from p2psim.learning.batches import Batch, Whole
-from p2psim.learning.sgd.step_sizes import AnyStep
-from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, LearningAlgorithm, NoDiscount
-from p2psim.network.mixing import MixingRule, MomentWeights
+from p2psim.learning.sgd.protocol import OfLearner, OnGraph, Order, TrainingAlgorithm
+from p2psim.learning.sgd.step_sizes import AnyStep, size_at
+from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, NoDiscount
+from p2psim.network.mixing import MixingRule
 
 if TYPE_CHECKING:
-    from p2psim.learning.sgd.problem import TrainingTask
-    from p2psim.learning.sgd.replay import Planner
+    from p2psim.learning.sgd.problem import Answer, Gradient, Memory, Receivers, TrainingTask
+    from p2psim.learning.sgd.replay import ModelsReplay, Planner
     from p2psim.learning.sgd.training import Training
     from p2psim.network.exchanges import Exchange
     from p2psim.network.graph import Graph
@@ -26,21 +27,8 @@ Share = Annotated[float, Field(gt=0, le=1)]
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
 
 
-class TrainingAlgorithm(LearningAlgorithm):
-    """Base of algorithms that train one model; just one of their ends is given.
-
-    Attributes
-    ----------
-    weighting : {"equal", "records"}
-        What each agent's mean loss counts in f: all alike, or by its number of records.
-    queries : int
-        Gradients in a release, each of a batch of its own and with noise of its own.
-    """
-
-    adapter: ClassVar[str] = "training"
-    trains_any_model: ClassVar[bool] = True
-    objective: ClassVar[Literal["fitness", "personalised", "shared"]] = "shared"
-    weighting: ClassVar[Literal["equal", "records"]] = "equal"
+class SgdAlgorithm(TrainingAlgorithm):
+    """Base of those built in: planners turn their events into instructions for compiled code."""
 
     step: AnyStep = Field(description="step size η: a number, or how it falls")
     batch: Batch = Field(Whole(), description="which of an agent's records take part in a gradient")
@@ -49,38 +37,29 @@ class TrainingAlgorithm(LearningAlgorithm):
     time: Positive | None = Field(None, description="end after what happens at this simulated time")
     commits: Count | None = Field(None, description="end with this many updates")
 
-    @property
-    def queries(self) -> int:
-        """Gradients in a release."""
-        return 1
-
-    def work(self, records: np.ndarray) -> np.ndarray:
-        """See `LearningAlgorithm.work`: every local step takes a batch."""
-        return super().work(records) * self.queries
-
-    @model_validator(mode="after")
-    def _one_end(self):  # type: ignore[no-untyped-def]
-        known = [name for name in ("updates_per_agent", "time", "commits") if name in type(self).model_fields]
-        given = [name for name in known if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give exactly one of {', '.join(known)}; got {given or 'none'}")
-        return self
+    def train(self, model: np.ndarray, gradient: Gradient, t: int, memory: Memory) -> np.ndarray:
+        """See `TrainingAlgorithm.train`: local steps, whose momentum begins anew."""
+        x, v, eta = model, np.zeros_like(model), size_at(self.step, t)
+        proximal = getattr(self, "proximal", 0.0)
+        for _ in range(getattr(self, "local_steps", 1)):
+            v = self.momentum * v + gradient(x)
+            x = x - eta * (v + proximal * (x - model))
+        return x
 
     @abstractmethod
     def planner(self, task: TrainingTask, links: Graph, exchange: Exchange) -> Planner:
         """What turns events into instructions."""
 
-    @abstractmethod
-    def reference(
-        self, task: TrainingTask, links: Graph, exchange: Exchange, events: np.ndarray, noise: np.ndarray
-    ) -> Iterator[np.ndarray]:
-        """All measured models after every commit, shape (n, p) or (1, p); the start is the first.
+    def replay(
+        self, task: TrainingTask, links: Graph, exchange: Exchange, receivers: Receivers
+    ) -> ModelsReplay:
+        """See `TrainingAlgorithm.replay`."""
+        from p2psim.learning.sgd.replay import TrainingReplay
 
-        ``noise``, shape (queries, p), is ordered by agent, release and query; empty where nothing is added.
-        """
+        return TrainingReplay(self.planner(task, links, exchange), task, receivers)
 
 
-class GraphTraining(TrainingAlgorithm):
+class GraphSgd(SgdAlgorithm):
     """Base of those without a learner."""
 
     audited_as: ClassVar[str] = "training"
@@ -91,7 +70,7 @@ class GraphTraining(TrainingAlgorithm):
     )
 
 
-class DecentralisedSgd(GraphTraining):
+class DecentralisedSgd(GraphSgd, OnGraph):
     """Agents mix their models with those of neighbours, and step down their own loss (D-PSGD, AD-PSGD).
 
     Choices
@@ -113,23 +92,15 @@ class DecentralisedSgd(GraphTraining):
     """
 
     kind: Literal["decentralised-sgd"] = "decentralised-sgd"
-    order: Literal["gossip-then-gradient", "gradient-then-gossip", "together"] = Field(
-        "gossip-then-gradient", description="what comes first"
-    )
+    order: Order = Field("gossip-then-gradient", description="what comes first")
     mixing: MixingRule = Field("metropolis", description="weights W_ij; two agents that meet take ½ each")
 
-    takes_rounds: ClassVar[bool] = True
     forecast: ClassVar[str] = "graph_training"
-    answerer_releases: ClassVar[bool] = False
 
-    def updates_under(self, exchange: Exchange) -> Literal["wake", "hear"]:
-        """See `LearningAlgorithm.updates_under`."""
-        if exchange.in_rounds:
-            return "wake" if self.order == "gradient-then-gossip" else "hear"
-        mode = getattr(exchange, "mode", "")
-        if mode == "push-pull":
-            return "hear" if self.order == "gossip-then-gradient" else "wake"
-        return "hear" if mode in ("push", "pull") else "wake"
+    def train(self, model: np.ndarray, gradient: Gradient, t: int, memory: Memory) -> np.ndarray:
+        """See `TrainingAlgorithm.train`: one step, whose momentum goes on."""
+        memory["velocity"] = self.momentum * memory.get("velocity", 0.0) + gradient(model)
+        return np.asarray(model - size_at(self.step, t) * memory["velocity"])
 
     def planner(self, task: TrainingTask, links: Graph, exchange: Exchange) -> Planner:
         """See `TrainingAlgorithm.planner`."""
@@ -137,20 +108,10 @@ class DecentralisedSgd(GraphTraining):
         from p2psim.learning.sgd.training import Training
 
         training = Training.of(self.step, task.private, momentum=self.momentum)
-        return DecentralisedPlanner(
-            training, self.order, exchange, MomentWeights(links, self.mixing, task.end)
-        )
-
-    def reference(
-        self, task: TrainingTask, links: Graph, exchange: Exchange, events: np.ndarray, noise: np.ndarray
-    ) -> Iterator[np.ndarray]:
-        """See `TrainingAlgorithm.reference`."""
-        from p2psim.learning.sgd.reference import reference_decentralised
-
-        return reference_decentralised(self, task, links, exchange, events, noise)
+        return DecentralisedPlanner(training, self.order, exchange, self.weights(task, links))
 
 
-class GossipLearning(GraphTraining):
+class GossipLearning(GraphSgd):
     """Models walk over the graph and learn on their way (Ormándi, Hegedűs, Jelasity 2013).
 
     Choices
@@ -224,21 +185,15 @@ class HingeDiscount(Options):
 Discount = ByKind[NoDiscount | InverseDiscount | ExponentialDiscount | PolynomialDiscount | HingeDiscount]
 
 
-class FederatedAlgorithm(TrainingAlgorithm):
+class FederatedAlgorithm(SgdAlgorithm, OfLearner):
     """Base of those with a learner: an owner answers with what its local steps make of the learner's model."""
 
-    weighting: ClassVar[Literal["equal", "records"]] = "records"
     audited_as: ClassVar[str] = "owners-training"
 
     local_steps: Count = Field(1, description="K, gradient steps of an answer")
     proximal: NonNegative = Field(
         0.0, description="weight of ½‖x − x₀‖² in local steps, x₀ the learner's model (FedProx)"
     )
-
-    @property
-    def queries(self) -> int:
-        """See `TrainingAlgorithm.queries`."""
-        return self.local_steps
 
     def training(self, private: bool) -> Training:
         """How an owner trains."""
@@ -260,13 +215,11 @@ class FederatedAlgorithm(TrainingAlgorithm):
         """What each owner's answer counts beside others, shape (N,)."""
         return np.ones(task.problem.agents)
 
-    def reference(
-        self, task: TrainingTask, links: Graph, exchange: Exchange, events: np.ndarray, noise: np.ndarray
-    ) -> Iterator[np.ndarray]:
-        """See `TrainingAlgorithm.reference`."""
-        from p2psim.learning.sgd.reference import reference_federated
 
-        return reference_federated(self, task, events, noise)
+def stepped(algorithm: Any, model: np.ndarray, change: Any, memory: Memory) -> np.ndarray:
+    """The learner's model after a step along a change of it, with the momentum of such steps."""
+    memory["velocity"] = algorithm.server_momentum * memory.get("velocity", 0.0) + change
+    return np.asarray(model + algorithm.server_step * memory["velocity"])
 
 
 class FedAvg(FederatedAlgorithm):
@@ -293,6 +246,12 @@ class FedAvg(FederatedAlgorithm):
             task.problem.records.astype(float) if self.answers == "records" else super().answer_weights(task)
         )
 
+    def use(self, model: np.ndarray, answers: Sequence[Answer], memory: Memory) -> np.ndarray:
+        """See `OfLearner.use`."""
+        weights = [answer.records if self.answers == "records" else 1 for answer in answers]
+        mean = sum(weight / sum(weights) * a.model for weight, a in zip(weights, answers, strict=True))
+        return stepped(self, model, mean - model, memory)
+
     def rule(self) -> Any:
         """See `FederatedAlgorithm.rule`."""
         from p2psim.learning.sgd.learner import AVERAGE, LearnerRule
@@ -308,6 +267,11 @@ class FedAsync(FederatedAlgorithm):
     staleness: Discount = Field(NoDiscount(), description="how an answer counts less as it ages")
 
     star_exchanges: ClassVar[tuple[str, ...]] = ("request", "poll")
+
+    def use(self, model: np.ndarray, answers: Sequence[Answer], memory: Memory) -> np.ndarray:
+        """See `OfLearner.use`."""
+        blend = self.alpha * self.staleness.weight(answers[0].age)
+        return np.asarray((1 - blend) * model + blend * answers[0].model)
 
     def rule(self) -> Any:
         """See `FederatedAlgorithm.rule`."""
@@ -330,9 +294,76 @@ class FedBuff(FederatedAlgorithm):
 
     star_exchanges: ClassVar[tuple[str, ...]] = ("request", "poll")
 
+    def train(self, model: np.ndarray, gradient: Gradient, t: int, memory: Memory) -> np.ndarray:
+        """See `TrainingAlgorithm.train`; t counts steps of the learner."""
+        return super().train(model, gradient, t // self.buffer, memory)
+
+    def use(self, model: np.ndarray, answers: Sequence[Answer], memory: Memory) -> np.ndarray:
+        """See `OfLearner.use`."""
+        (answer,) = answers
+        commits = answer.version + answer.age
+        age = commits // self.buffer - answer.version // self.buffer
+        changes = memory.setdefault("changes", [])
+        changes.append(self.staleness.weight(age) * (answer.model - answer.start))
+        if len(changes) < self.buffer:
+            return model
+        mean, memory["changes"] = sum(changes) / self.buffer, []
+        return stepped(self, model, mean, memory)
+
     def rule(self) -> Any:
         """See `FederatedAlgorithm.rule`."""
         from p2psim.learning.sgd.learner import BUFFER, LearnerRule, discount_numbers
 
         numbers = discount_numbers(self.staleness)
         return LearnerRule(BUFFER, self.server_step, self.server_momentum, self.buffer, *numbers)
+
+
+class StarTraining(OfLearner):
+    """Base of a training algorithm of your own with a central learner: write `train` and `use`.
+
+    Attributes
+    ----------
+    star_exchanges : tuple of str
+        ``("round",)``: `use` takes the answers of a round; or ``("request", "poll")``: each answer as it comes.
+    """
+
+    batch: Batch = Field(Whole(), description="which of an owner's records take part in a gradient")
+    local_steps: Count = Field(1, description="gradients of an answer at most; each is accounted for")
+    time: Positive | None = Field(None, description="end after what happens at this simulated time")
+    commits: Count | None = Field(None, description="end with this many updates")
+
+    star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
+
+    def replay(
+        self, task: TrainingTask, links: Graph, exchange: Exchange, receivers: Receivers
+    ) -> ModelsReplay:
+        """See `TrainingAlgorithm.replay`."""
+        from p2psim.learning.sgd.own import StarMethods
+
+        return StarMethods(self, task, exchange, receivers)
+
+
+class GraphTraining(OnGraph):
+    """Base of a training algorithm of your own among agents on a graph: write `train`, and `mix` if it is no mean.
+
+    The exchange is ``gossip``, ``broadcast`` or ``synchronous``. In ``push-pull`` who answers only mixes.
+    """
+
+    batch: Batch = Field(Whole(), description="which of an agent's records take part in a gradient")
+    local_steps: Count = Field(1, description="gradients of a release at most; each is accounted for")
+    mixing: MixingRule = Field("metropolis", description="weights W_ij; two agents that meet take ½ each")
+    updates_per_agent: Positive | None = Field(
+        None, description="end at the time at which clocks of the mean rate ticked so often, on average"
+    )
+    time: Positive | None = Field(None, description="end after what happens at this simulated time")
+    commits: Count | None = Field(None, description="end with this many updates")
+
+    order: ClassVar[Order] = "gossip-then-gradient"  # type: ignore[misc]
+
+    def replay(
+        self, task: TrainingTask, links: Graph, exchange: Exchange, receivers: Receivers
+    ) -> ModelsReplay:
+        """See `TrainingAlgorithm.replay`."""
+        from p2psim.learning.sgd.own import GraphMethods
+
+        return GraphMethods(self, task, links, exchange, receivers)

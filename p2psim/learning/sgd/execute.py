@@ -17,7 +17,7 @@ from p2psim.learning.models.kernels import add_gradient
 from p2psim.learning.owner_kernel import snapped
 from p2psim.learning.reference import drawn, on_grid
 from p2psim.learning.sgd.problem import TrainingTask
-from p2psim.learning.sgd.program import COMBINE, GRADIENT, INSTRUCTIONS, Program
+from p2psim.learning.sgd.program import COMBINE, GRADIENT, INSTRUCTION, INSTRUCTIONS, Program
 
 
 class Executor(ABC):
@@ -52,6 +52,10 @@ class Executor(ABC):
     @abstractmethod
     def _run(self, program: Program, noise: np.ndarray) -> None:
         """Carry out instructions."""
+
+    @abstractmethod
+    def gradient(self, agent: int, query: int, row: int, at: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """What the instruction `GRADIENT` makes of a model that is in no slot, shape (p,)."""
 
 
 class _Records(NamedTuple):
@@ -125,6 +129,12 @@ class CompiledExecutor(Executor):
     def _run(self, program: Program, noise: np.ndarray) -> None:
         _execute(program, self.pool, noise, self._records, self._batch)
 
+    def gradient(self, agent: int, query: int, row: int, at: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """See `Executor.gradient`."""
+        out, records = np.empty(at.size), self._records
+        _gradient(agent, query, row, np.array(at), out, noise, records, records.grid, self._batch)
+        return out
+
 
 #: Numbers in the results that `PlainExecutor` keeps at a time, about.
 _KEPT = 2**25
@@ -138,6 +148,12 @@ class PlainExecutor(Executor):
         most = max(64, _KEPT // self.pool.shape[1])
         for first in range(0, lines.size, most):
             self._run_together(lines[first : first + most], program, noise)
+
+    def gradient(self, agent: int, query: int, row: int, at: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """See `Executor.gradient`."""
+        line = np.zeros(1, INSTRUCTION)
+        line["agent"], line["query"], line["noise"] = agent, query, row
+        return np.asarray(self._gradients(line, at[None], noise)[0])
 
     def _run_together(self, lines: np.ndarray, program: Program, noise: np.ndarray) -> None:
         """Carry out instructions level by level; each has a place of its own for its result until all are done."""

@@ -1,20 +1,38 @@
-"""What is minimised where one model is trained: f(θ) = Σ_i w_i·(mean loss of agent i's records) + l2·‖θ‖²."""
+"""What is minimised where one model is trained: f(θ) = Σ_i w_i·(mean loss of agent i's records) + l2·‖θ‖².
+
+Also its minimum, for models of which it is known that a stationary point is one, and what algorithms that train it take
+and are given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from p2psim.core.errors import MeaningError
+from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.batches import Sampling
 
 if TYPE_CHECKING:
     from p2psim.learning.losses import Loss
     from p2psim.learning.models.protocol import Model
+
+
+#: Largest norm of ∇f at what is taken for the minimum, relative to that at the start plus one.
+TOLERANCE = 1e-8
+
+#: Records times models that are measured at a time, about.
+_TOGETHER = 8192
+
+
+def _blocks(records: int, models: int) -> Iterator[slice]:
+    """Records that are measured together, so that what is computed of them stays in the processor's caches."""
+    block = max(64, _TOGETHER // models)
+    return (slice(first, first + block) for first in range(0, records, block))
 
 
 @dataclass(frozen=True)
@@ -89,13 +107,38 @@ class SharedProblem:
         losses = self.model.losses(theta, self.X, self.y)
         return float(self.record_weights @ losses + self.l2 * (theta @ theta))
 
+    def values(self, models: np.ndarray) -> np.ndarray:
+        """F at several models, shape (n, p): shape (n,)."""
+
+        def measure() -> np.ndarray:
+            sums = self.l2 * (models**2).sum(axis=1)
+            for rows in _blocks(self.y.size, len(models)):
+                losses = self.model.losses_of(models, self.X[rows], self.y[rows])
+                sums += losses @ self.record_weights[rows]
+            return np.asarray(sums)
+
+        return self._once("values", models, measure)
+
     def objective(self, models: np.ndarray) -> float:
         """F at the mean of models, shape (n, p)."""
-        return self.value(models.mean(axis=0))
+        return float(self.values(models.mean(axis=0)[None])[0])
 
     def mean_objective(self, models: np.ndarray) -> float:
         """Mean of f over models, shape (n, p)."""
-        return float(np.mean([self.value(theta) for theta in models]))
+        return float(self.values(models).mean())
+
+    def _once(self, what: str, models: np.ndarray, measure: Callable[[], np.ndarray]) -> np.ndarray:
+        """What is measured of models: several metrics of one moment ask for the same."""
+        for name, known, measured in self._measured:
+            if name == what and np.array_equal(known, models):
+                return measured
+        self._measured.append((what, models.copy(), measure()))
+        return self._measured[-1][2]
+
+    @cached_property
+    def _measured(self) -> deque[tuple[str, np.ndarray, np.ndarray]]:
+        """What was measured last, at most: of all models and of their mean, each on two sets of records."""
+        return deque(maxlen=4)
 
     def largest_gradients(self, order: int) -> np.ndarray:
         """Nothing bounds them before training.
@@ -112,31 +155,47 @@ class SharedProblem:
 
     def test_accuracy(self, models: np.ndarray) -> np.ndarray:
         """Share of right classes among all records held out, of each agent's model or the learner's, shape (n,)."""
-        return self._tested(models, self._is_right, slice(None))
+        return self._tested(models, self._is_right)
 
     def test_rmse(self, models: np.ndarray) -> np.ndarray:
         """Root mean squared error on all records held out, of each agent's model or the learner's, shape (n,)."""
-        return np.sqrt(self._tested(models, self._square_error, slice(None)))
+        return np.sqrt(self._tested(models, self._square_error))
 
     def local_accuracy(self, models: np.ndarray) -> np.ndarray:
         """Share of right classes among each agent's own records held out, shape (agents,); NaN without such.
 
         Of its own model, or of the learner's.
         """
-        each = models if len(models) == self.agents else np.repeat(models, self.agents, axis=0)
         values = np.full(self.agents, np.nan)
+        of_one = self._predictions(models)[0] if len(models) == 1 else None
         for i in np.flatnonzero(np.diff(self.test_offsets)):
             own = slice(int(self.test_offsets[i]), int(self.test_offsets[i + 1]))
-            values[i] = self._tested(each[i : i + 1], self._is_right, own)[0]
+            if of_one is None:
+                predicted = self.model.predictions(self.model.outputs(models[i], self.test_X[own]))
+            else:
+                predicted = of_one[own]
+            values[i] = self._is_right(predicted, self.test_y[own]).mean()
         return values
 
+    def _predictions(self, models: np.ndarray) -> np.ndarray:
+        """What each model says of all records held out, shape (n, records)."""
+
+        def measure() -> np.ndarray:
+            predicted = np.empty((len(models), self.test_y.size))
+            for rows in _blocks(self.test_y.size, len(models)):
+                outputs = self.model.outputs_of(models, self.test_X[rows])
+                flat = outputs.reshape(-1, outputs.shape[2])
+                predicted[:, rows] = self.model.predictions(flat).reshape(len(models), -1)
+            return predicted
+
+        return self._once("predictions", models, measure)
+
     def _tested(
-        self, models: np.ndarray, judge: Callable[[np.ndarray, np.ndarray], np.ndarray], rows: slice
+        self, models: np.ndarray, judge: Callable[[np.ndarray, np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Mean over records held out of what is judged of each prediction, of each model."""
-        X, y = self.test_X[rows], self.test_y[rows]
-        values = [judge(self.model.predictions(self.model.outputs(theta, X)), y).mean() for theta in models]
-        return np.array(values * self.agents if len(values) == 1 else values)
+        values = judge(self._predictions(models), self.test_y).mean(axis=1)
+        return np.repeat(values, self.agents) if len(values) == 1 else values
 
     def _is_right(self, predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
         """1 or 0; half for a sign that is not told."""
@@ -156,6 +215,35 @@ class SharedProblem:
             rows = slice(first, first + block)
             total += self.record_weights[rows] @ self.model.gradients(theta, self.X[rows], self.y[rows])
         return np.asarray(total)
+
+
+def minimiser(problem: SharedProblem) -> np.ndarray:
+    """A θ with ∇f(θ) = 0 to within `TOLERANCE`, shape (p,), of a smooth convex f.
+
+    By BFGS with limited memory (Liu and Nocedal 1989), then by Newton steps with conjugate gradients.
+
+    Raises
+    ------
+    SimulationError
+        If it is not found.
+    """
+    from scipy.optimize import minimize
+
+    theta = np.zeros(problem.dimension)
+    slope = problem.slope(theta)
+    unit = 1 + float(np.linalg.norm(slope))
+    for method, options in (
+        ("L-BFGS-B", {"maxiter": 20_000, "maxfun": 40_000, "ftol": 0.0, "gtol": 1e-10, "maxcor": 50}),
+        ("Newton-CG", {"maxiter": 200, "xtol": 1e-14}),
+    ):
+        theta = minimize(problem.value, theta, jac=problem.slope, method=method, options=options).x
+        if np.linalg.norm(problem.slope(theta)) <= TOLERANCE * unit:
+            return np.asarray(theta)
+    found = float(np.linalg.norm(problem.slope(theta)))
+    raise SimulationError(
+        f"the minimum of the objective was not found: its slope there is {found:.2g}; objective_gap needs it, "
+        "objective does not (a larger learning.regularizer.l2 makes it easier)"
+    )
 
 
 @dataclass(frozen=True)
@@ -198,3 +286,47 @@ class TrainingTask:
     def batch(self) -> tuple[Any, ...] | None:
         """What kernels draw batches by."""
         return None if self.sampling is None else self.sampling.for_kernel(self.problem.records)
+
+
+#: Gives the mean gradient, shape (p,), of a batch at a model, with its noise and the regulariser's.
+Gradient = Callable[[np.ndarray], np.ndarray]
+
+#: What an agent or the learner remembers, by names of its choice; empty at first.
+Memory = dict[str, Any]
+
+#: Gives of events to how many each is sent, shape (events,).
+Receivers = Callable[[np.ndarray], np.ndarray]
+
+
+class Answer(NamedTuple):
+    """What an owner has answered to the learner.
+
+    Attributes
+    ----------
+    owner : int
+    records : int
+        How many it holds.
+    model : ndarray, shape (p,)
+        What its `TrainingAlgorithm.train` gave.
+    start : ndarray, shape (p,)
+        The learner's model that it began with.
+    version : int
+        Commits before that model.
+    age : int
+        Commits since.
+    """
+
+    owner: int
+    records: int
+    model: np.ndarray
+    start: np.ndarray
+    version: int
+    age: int
+
+
+class Heard(NamedTuple):
+    """A model that an agent has heard from a neighbour, and its weight W_ij."""
+
+    agent: int
+    weight: float
+    model: np.ndarray

@@ -5,14 +5,16 @@ They share nothing with the planners and executors but the plain draws of batche
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, LEARNER, SEND, WAKE
 from p2psim.learning.reference import drawn, on_grid
-from p2psim.learning.sgd.step_sizes import StepSize
+from p2psim.learning.sgd.problem import Answer, Heard, Memory
 
 if TYPE_CHECKING:
     from p2psim.learning.sgd.problem import TrainingTask
@@ -40,7 +42,7 @@ def gradients_of(task: TrainingTask, events: np.ndarray, noise: np.ndarray, quer
     for event in events[(events["release"] >= 0) & np.isin(events["kind"], (SEND, COMMIT))]:
         if event["agent"] >= 0:
             released[int(event["agent"])] = max(released[int(event["agent"])], int(event["release"]) + 1)
-    first = np.cumsum([0, *(count * queries for count in released.values())])
+    first = np.cumsum([0, *(releases * queries for releases in released.values())])
 
     def gradient(agent: int, query: int, theta: np.ndarray) -> np.ndarray:
         held, sampling = int(problem.records[agent]), task.sampling
@@ -58,72 +60,44 @@ def gradients_of(task: TrainingTask, events: np.ndarray, noise: np.ndarray, quer
     return gradient
 
 
-def _eta(step: float | StepSize, t: int) -> float:
-    return step.at(t) if isinstance(step, StepSize) else float(step)
+def _of_release(gradient: Gradient, agent: int, first: int) -> Callable[[np.ndarray], np.ndarray]:
+    """What gives the gradients of a release, one query after another."""
+    queries = count(first)
+    return lambda at: gradient(agent, next(queries), at)
 
 
-def _train(
-    algorithm: Any, gradient: Gradient, agent: int, first_query: int, start: np.ndarray, t: int
-) -> np.ndarray:
-    """A model after the local steps of an update."""
-    x, v = start, np.zeros_like(start)
-    eta, proximal = _eta(algorithm.step, t), getattr(algorithm, "proximal", 0.0)
-    for s in range(algorithm.local_steps):
-        v = algorithm.momentum * v + gradient(agent, first_query + s, x)
-        x = x - eta * (v + proximal * (x - start))
-    return x
-
-
-def reference_federated(
-    algorithm: Any, task: TrainingTask, events: np.ndarray, noise: np.ndarray
+def reference_of_learner(
+    algorithm: Any, task: TrainingTask, exchange: Exchange, events: np.ndarray, noise: np.ndarray
 ) -> Iterator[np.ndarray]:
     """The learner's model after every commit, shape (1, p)."""
     gradient = gradients_of(task, events, noise, algorithm.queries)
-    weights = algorithm.answer_weights(task)
-    model, velocity = task.start.copy(), np.zeros_like(task.start)
-    in_rounds = "round" in algorithm.star_exchanges
-    size = getattr(algorithm, "buffer", 1)
-    past = [model]  # the model before every commit
-    changes: list[np.ndarray] = []
-    answers: dict[int, np.ndarray] = {}
+    past = [task.start.copy()]  # the model before every commit
+    memories: dict[int, Memory] = defaultdict(dict)
     sent: dict[int, tuple[np.ndarray, int]] = {}
-    last: tuple[np.ndarray, int] | None = None
+    answers: dict[int, tuple[np.ndarray, int]] = {}
 
-    def step(change: np.ndarray) -> np.ndarray:
-        nonlocal velocity
-        velocity = algorithm.server_momentum * velocity + change
-        return model + algorithm.server_step * velocity
-
-    yield model[None].copy()
+    yield past[-1][None].copy()
     for event in events:
         kind, agent, version = int(event["kind"]), int(event["agent"]), int(event["version"])
         if kind == SEND and agent != LEARNER and event["release"] >= 0:
-            start = past[version]
-            first = int(event["release"]) * algorithm.queries
-            trained = _train(algorithm, gradient, agent, first, start, version // size)
+            ask = _of_release(gradient, agent, int(event["release"]) * algorithm.queries)
+            trained = algorithm.train(past[version].copy(), ask, version, memories[agent])
             sent[int(event["seq"])] = trained, version
         elif kind == DELIVER and agent == LEARNER and int(event["cause"]) in sent:
-            last = sent[int(event["cause"])]
-            if last[1] == len(past) - 1:
-                answers[int(event["peer"])] = last[0]
+            if not exchange.in_rounds:
+                answers.clear()
+            answer = sent[int(event["cause"])]
+            if not exchange.in_rounds or answer[1] == len(past) - 1:
+                answers[int(event["peer"])] = answer
         elif kind == COMMIT:
-            if in_rounds and answers:
-                whole = sum(weights[i] for i in answers)
-                model = step(sum(weights[i] / whole * answers[i] for i in sorted(answers)) - model)
-            elif not in_rounds and last is not None:
-                trained, version = last
-                age = (len(past) - 1) // size - version // size
-                share = algorithm.staleness.weight(age)
-                if algorithm.kind == "fedasync":
-                    blend = algorithm.alpha * share
-                    model = (1 - blend) * model + blend * trained
-                else:
-                    changes.append(share * (trained - past[version]))
-                    if len(changes) == size:
-                        model, changes = step(sum(changes) / size), []  # type: ignore[arg-type]
-            answers, last = {}, None
-            past.append(model)
-            yield model[None].copy()
+            here, now = past[-1], len(past) - 1
+            known = [
+                Answer(i, int(task.problem.records[i]), trained, past[version].copy(), version, now - version)
+                for i, (trained, version) in sorted(answers.items())
+            ]
+            past.append(algorithm.use(here.copy(), known, memories[LEARNER]) if known else here)
+            answers.clear()
+            yield past[-1][None].copy()
 
 
 def reference_gossip_learning(
@@ -139,7 +113,8 @@ def reference_gossip_learning(
 
     def update(agent: int, query: int, model: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
         x, age = model
-        return _train(algorithm, gradient, agent, query, x, age), age + algorithm.local_steps
+        trained = algorithm.train(x, _of_release(gradient, agent, query), age, {})
+        return trained, age + algorithm.local_steps
 
     def merge(one: tuple[np.ndarray, int], other: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
         a, b = one[1], other[1]
@@ -169,7 +144,7 @@ def reference_gossip_learning(
             yield np.array([x for x, _ in models])
 
 
-def reference_decentralised(
+def reference_on_graph(
     algorithm: Any,
     task: TrainingTask,
     links: Graph,
@@ -181,33 +156,36 @@ def reference_decentralised(
     from p2psim.network.changes import ActiveLinks
     from p2psim.network.mixing import mixing_matrix
 
-    gradient = gradients_of(task, events, noise, 1)
+    gradient = gradients_of(task, events, noise, algorithm.queries)
     n = task.problem.agents
     near = ActiveLinks(links, task.end)
     W = mixing_matrix(near.graph(), algorithm.mixing).toarray()
     models = [task.start.copy() for _ in range(n)]
-    velocities = [np.zeros_like(task.start) for _ in range(n)]
+    memories: list[Memory] = [{} for _ in range(n)]
     woke = [0.0] * n
     sent: dict[int, tuple[np.ndarray, float]] = {}
     heard: dict[int, np.ndarray] = {}  # in pairs, by the event that brought it
+    sender: dict[int, int] = {}
     neighbours: list[dict[int, tuple[np.ndarray, float]]] = [{} for _ in range(n)]
     read: dict[int, np.ndarray] = {}
     begun: set[int] = set()
     order, in_pairs = algorithm.order, not exchange.sends_to_all
 
     def step(i: int, start: np.ndarray, at: np.ndarray, release: int) -> np.ndarray:
-        velocities[i] = algorithm.momentum * velocities[i] + gradient(i, release, at)
-        return start - _eta(algorithm.step, release) * velocities[i]
+        ask = _of_release(gradient, i, release * algorithm.queries)
+        trained = algorithm.train(at.copy(), ask, release, memories[i])
+        return np.asarray(trained if start is at else start + (trained - at))
 
     def mix(i: int, own: np.ndarray, cause: int) -> np.ndarray:
         if in_pairs:
-            return (own + heard[cause]) / 2 if cause in heard else own
-        known = {
-            j: model
-            for j, (model, time) in neighbours[i].items()
-            if not exchange.in_rounds or time >= woke[i]
-        }
-        return own + sum(W[i, j] * (model - own) for j, model in known.items())
+            known = [Heard(sender[cause], 0.5, heard[cause].copy())] if cause in heard else []
+        else:
+            known = [
+                Heard(j, float(W[i, j]), model.copy())
+                for j, (model, time) in sorted(neighbours[i].items())
+                if not exchange.in_rounds or time >= woke[i]
+            ]
+        return np.asarray(algorithm.mix(own.copy(), known, memories[i]))
 
     yield np.array(models)
     for event in events:
@@ -222,7 +200,7 @@ def reference_decentralised(
         elif kind == BEGIN:
             begun.add(seq)
             if cause in heard:
-                heard[seq] = heard[cause]
+                heard[seq], sender[seq] = heard[cause], sender[cause]
             if order == "gossip-then-gradient":
                 models[i] = mix(i, models[i], seq)
             read[i] = models[i]
@@ -232,7 +210,7 @@ def reference_decentralised(
             sent[seq] = models[i], float(event["time"])
         elif kind == DELIVER and cause in sent:
             if in_pairs:
-                heard[seq] = sent[cause][0]
+                heard[seq], sender[seq] = sent[cause][0], int(event["peer"])
             elif sent[cause][1] >= neighbours[i].get(int(event["peer"]), (0, -np.inf))[1]:
                 neighbours[i][int(event["peer"])] = sent[cause]
         elif kind == COMMIT:

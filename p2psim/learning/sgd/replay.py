@@ -63,31 +63,23 @@ class Planner(ABC):
         """Read noise from row 0 on again."""
 
 
-class TrainingReplay:
+class ModelsReplay(ABC):
     """One replica, fed with chunks of events.
-
-    Parameters
-    ----------
-    planner : Planner
-    task : TrainingTask
-    receivers : callable
-        Gives of events to how many each is sent, shape (events,).
 
     Attributes
     ----------
     violations : Violations
         None: every record's gradient is clipped.
+    objective : None
+        Nothing is kept up to date.
     """
 
-    def __init__(self, planner: Planner, task: TrainingTask, receivers: Callable[[np.ndarray], np.ndarray]):
-        slots = planner.room[0] + 8
-        self._planner, self._program = planner, Program.empty(slots, _INSTRUCTIONS)
-        self._mail, self._executor, self._receivers = Mail.empty(), executor_of(task, slots), receivers
-        # The first model is in slot 0, the first one that is taken.
-        self._program.counts[FREE] -= 1
-        planner.begin(self._program)
+    objective: None = None
+
+    def __init__(self, task: TrainingTask):
         self.violations = Violations.none(task.problem.agents)
 
+    @abstractmethod
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """Replay events.
 
@@ -97,6 +89,47 @@ class TrainingReplay:
         noise : ndarray, shape (queries of these events, p)
             In the order of the events.
         """
+
+    @property
+    @abstractmethod
+    def theta(self) -> np.ndarray:
+        """The models now, shape (n, p), or (1, p) of a learner."""
+
+    @property
+    @abstractmethod
+    def vectors_sent(self) -> int:
+        """Models sent so far, however many hear one."""
+
+    def check(self) -> None:
+        """Raise a SimulationError if a model is not finite."""
+        finite = np.isfinite(self.theta).all(axis=1)
+        if not finite.all():
+            who = f"the model of agent {int(np.argmin(finite))}" if finite.size > 1 else "the model"
+            raise SimulationError(f"{who} is not finite: take a smaller step")
+
+
+class TrainingReplay(ModelsReplay):
+    """A replica of a planner's instructions.
+
+    Parameters
+    ----------
+    planner : Planner
+    task : TrainingTask
+    receivers : callable
+        Gives of events to how many each is sent, shape (events,).
+    """
+
+    def __init__(self, planner: Planner, task: TrainingTask, receivers: Callable[[np.ndarray], np.ndarray]):
+        slots = planner.room[0] + 8
+        self._planner, self._program = planner, Program.empty(slots, _INSTRUCTIONS)
+        self._mail, self._executor, self._receivers = Mail.empty(), executor_of(task, slots), receivers
+        # The first model is in slot 0, the first one that is taken.
+        self._program.counts[FREE] -= 1
+        planner.begin(self._program)
+        super().__init__(task)
+
+    def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
+        """See `ModelsReplay.feed`."""
         planner, receivers, start = self._planner, self._receivers(events), 0
         planner.restart_noise()
         while start < events.size:
@@ -114,21 +147,10 @@ class TrainingReplay:
 
     @property
     def theta(self) -> np.ndarray:
-        """The models now, shape (n, p), or (1, p) of a learner."""
+        """See `ModelsReplay.theta`."""
         return self._executor.pool[self._planner.models]
 
     @property
-    def objective(self) -> None:
-        """Nothing is kept up to date."""
-
-    @property
     def vectors_sent(self) -> int:
-        """Models sent so far, however many hear one."""
+        """See `ModelsReplay.vectors_sent`."""
         return self._planner.sent
-
-    def check(self) -> None:
-        """Raise a SimulationError if a model is not finite."""
-        finite = np.isfinite(self.theta).all(axis=1)
-        if not finite.all():
-            who = f"the model of agent {int(np.argmin(finite))}" if finite.size > 1 else "the model"
-            raise SimulationError(f"{who} is not finite: take a smaller step")

@@ -70,3 +70,8 @@ class CosineStep(StepSize):
 
 
 AnyStep = NumberOr[Step, Annotated[InverseStep | CosineStep, Field(discriminator="kind")]]
+
+
+def size_at(step: float | StepSize, t: int) -> float:
+    """η_t of a number or a step size."""
+    return step.at(t) if isinstance(step, StepSize) else float(step)

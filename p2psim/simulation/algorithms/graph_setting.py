@@ -23,11 +23,12 @@ def algorithm_of(scenario: Scenario) -> Any:
     Raises
     ------
     MeaningError
-        If it is from outside p2psim and has another base class than `GossipAlgorithm`.
+        If it is from outside p2psim and has a base class that is not for others' algorithms.
     """
     algorithm = scenario.learning.algorithm
     if not isinstance(algorithm, GraphAlgorithm):
-        message = f"{algorithm.kind} cannot be simulated: its base class must be p2psim.GossipAlgorithm"
+        bases = "p2psim.GossipAlgorithm, GraphTraining or StarTraining"
+        message = f"{algorithm.kind} cannot be simulated: its base class must be {bases}"
         raise MeaningError("learning.algorithm", message)
     return algorithm
 

@@ -14,10 +14,8 @@ from p2psim.data.classes import class_numbers
 from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import GradientRule
 from p2psim.learning.graph.metrics import GRAPH_FACTS
-from p2psim.learning.sgd.algorithms import TrainingAlgorithm
-from p2psim.learning.sgd.optimum import minimiser
-from p2psim.learning.sgd.problem import SharedProblem, TrainingTask
-from p2psim.learning.sgd.replay import TrainingReplay
+from p2psim.learning.sgd.problem import SharedProblem, TrainingTask, minimiser
+from p2psim.learning.sgd.protocol import TrainingAlgorithm
 from p2psim.network.changes import ActiveLinks, comes_back
 from p2psim.network.graph import Graph
 from p2psim.network.section import Network
@@ -155,8 +153,8 @@ class TrainingCell(PreparedCell):
     def replay(self, streams: Streams) -> RecordedGraphReplay:
         """See `PreparedCell.replay`."""
         task, network = self._task(streams), self.setup.network
-        planner = _algorithm(self.scenario).planner(task, self.links, network.exchange)
-        replay = TrainingReplay(planner, task, receivers_of(network, self.setup.time))
+        receivers = receivers_of(network, self.setup.time)
+        replay = _algorithm(self.scenario).replay(task, self.links, network.exchange, receivers)
         return RecordedGraphReplay(
             replay,
             self.scenario.record,
@@ -239,7 +237,7 @@ def _l2(scenario: Scenario) -> float:
     """Weight of ‖θ‖² in f."""
     l2 = scenario.learning.regularizer.l2
     assert not isinstance(l2, str)  # refused by p2psim.scenario.rules
-    return l2 + _algorithm(scenario).weight_decay / 2
+    return float(l2 + getattr(_algorithm(scenario), "weight_decay", 0.0) / 2)
 
 
 def _needs_minimum(scenario: Scenario) -> bool:
@@ -276,7 +274,7 @@ def _no_public_bound(order: int) -> float:
     )
 
 
-def _end(algorithm: TrainingAlgorithm, network: Network) -> tuple[float | None, int | None, float]:
+def _end(algorithm: Any, network: Network) -> tuple[float | None, int | None, float]:
     """Time and commits at which a run ends, and updates of an agent until then, or queries to an owner, on average."""
     agents, exchange = network.links.agents, network.exchange
     rates = network.rates if network.rates is not None else np.ones(agents)

@@ -15,7 +15,9 @@ from p2psim_example_parts import (
     median_accuracy,
     pareto,
     round_robin,
+    server_momentum,
     staircase,
+    trimmed_gossip,
 )
 
 __all__ = [
@@ -33,5 +35,7 @@ __all__ = [
     "median_accuracy",
     "pareto",
     "round_robin",
+    "server_momentum",
     "staircase",
+    "trimmed_gossip",
 ]
