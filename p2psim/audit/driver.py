@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from p2psim.audit.algorithms import system_of
 from p2psim.audit.audit_run import MOST_RELEASES
+from p2psim.audit.starts import MOST_MINIMISATIONS, StartSystem, audit_start
 from p2psim.audit.system import AuditSystem
 from p2psim.audit.trial import Trial, audit_system
 from p2psim.core.errors import InputError, check_place
@@ -39,7 +40,7 @@ class Audited:
         Indices of the cells in which agents do so.
     agents : int
         How many agents of the first cell.
-    system : AuditSystem
+    system : AuditSystem or StartSystem
         Of the first cell.
     trial : Trial
         What the audit found.
@@ -47,7 +48,7 @@ class Audited:
 
     cells: tuple[int, ...]
     agents: int
-    system: AuditSystem
+    system: AuditSystem | StartSystem
     trial: Trial
 
 
@@ -118,7 +119,7 @@ def audit(
             notes[f"{len(modes) - MOST_AUDITS} more ways of releasing were not audited"] = None
             modes = modes[:MOST_AUDITS]
         audited = tuple(
-            Audited(tuple(places), agents, system, audit_system(system, replica, samples, gamma / len(modes)))
+            Audited(tuple(places), agents, system, _trial(system, replica, samples, gamma / len(modes)))
             for places, agents, system in modes
         )
     if any(way.trial.audited < way.trial.limit for way in audited):
@@ -126,18 +127,42 @@ def audit(
     return Audit(audited, tuple(notes), samples, gamma)
 
 
+def _trial(system: AuditSystem | StartSystem, replica: int, samples: int, gamma: float) -> Trial:
+    if isinstance(system, StartSystem):
+        return audit_start(system, replica, samples, gamma)
+    return audit_system(system, replica, samples, gamma)
+
+
 #: Cells, agents and system of an `Audited`.
-_Way = tuple[list[int], int, AuditSystem]
+_Way = tuple[list[int], int, AuditSystem | StartSystem]
 
 
 def _modes(grid: Sequence[Cell], replica: int, workspace: Workspace, notes: dict[str, None]) -> list[_Way]:
     """The ways of releasing of all cells; what cannot be audited is noted."""
     modes: dict[tuple[Any, ...], _Way] = {}
     for index, scenario in ((of_grid.index, of_grid.scenario) for of_grid in grid):
+        start: Any = getattr(scenario.learning.algorithm, "start", None)
+        how = getattr(start, "perturbation", "")
+        perturbs = scenario.privacy.mechanism.is_private and how in ("output", "objective")
         if reason := _excuse(scenario):
-            notes[reason] = None
-            continue
+            if not perturbs or scenario.learning.algorithm.touches_data:
+                notes[reason] = None
+            if not perturbs:
+                continue
         cell: Any = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
+        if perturbs:
+            for key, of_start in _starts(cell).items():
+                modes.setdefault(key, ([], len(of_start.agents), of_start))[0].append(index)
+            if how == "objective":
+                notes[
+                    f"{how} perturbation minimises in each run: at most {MOST_MINIMISATIONS:,} were made"
+                ] = None
+        elif cell.setup.plan.limit.start is not None:
+            notes[
+                f"the start {start.kind}{f' by the {how}' * bool(how)}, which is a release, was not audited"
+            ] = None
+        if reason:
+            continue
         for key, agents in _classes(scenario, cell).items():
             if key in modes:
                 modes[key][0].append(index)
@@ -148,9 +173,18 @@ def _modes(grid: Sequence[Cell], replica: int, workspace: Workspace, notes: dict
         sensitivity = scenario.privacy.sensitivity
         if sensitivity is not None and sensitivity.audit_note:
             notes[sensitivity.audit_note] = None
-        if cell.setup.plan.limit.start is not None:
-            notes["the release that the start is was not audited"] = None
     return list(modes.values())
+
+
+def _starts(cell: Any) -> dict[tuple[Any, ...], StartSystem]:
+    """Agents whose starts have the same law, which nΛ tells: those of the least and of the largest one."""
+    start, problem = cell.scenario.learning.algorithm.start, cell.problem
+    strong = np.round(problem.records * start.ridge(problem), 9)
+    common = "start", start.perturbation, problem.loss.model_dump_json(), problem.dimension
+    return {
+        (*common, value): StartSystem(cell, tuple(np.flatnonzero(strong == value).tolist()))
+        for value in (strong.min(), strong.max())
+    }
 
 
 def _excuse(scenario: Scenario) -> str:

@@ -100,6 +100,11 @@ class AuditSystem(ABC):
         self.grid: float | None = None if cell.rule.grid is None else cell.rule.grid * self.enlargement
 
     @property
+    def mechanism(self) -> str:
+        """What draws the noise, as a table says it."""
+        return str(self.cell.scenario.privacy.mechanism.kind)
+
+    @property
     def limits(self) -> GradientLimits:
         """What limits gradients."""
         cell, given = self.cell, self.cell.scenario.privacy.sensitivity

@@ -53,7 +53,7 @@ def _rows(result: "Audit") -> list[dict[str, Any]]:
     def values(way: "Audited") -> tuple[Any, ...]:
         trial = way.trial
         cells = ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in runs_of(way.cells))
-        mechanism = way.system.cell.scenario.privacy.mechanism.kind
+        mechanism = way.system.mechanism
         releases = "any number" if trial.limit == UNLIMITED else trial.limit
         claim = trial.audited, trial.moves, trial.epsilon, trial.delta, trial.at_least, trial.law
         sharing = None if trial.shared is None else trial.shared.p_value
