@@ -96,6 +96,8 @@ ROWS = (
     Row("w_owner_learns", 100),
     Row("w_frozen", 10, {"finals-relative_fitness": "w_frozen"}),
     Row("w_algorithm1", 10, {"fitness": "w_algorithm1", "epsilon": "w_algorithm1_epsilon"}),
+    Row("w_remark1_svm", 10, {"epsilon": "w_remark1_svm"}),
+    Row("w_remark1_network", 10, {"finals-test_accuracy": "w_remark1_network"}),
     Row("f_fig2_fitness", 5, {"fitness": "f_fig2_fitness", "timing": "f_fig3_timing"}),
     Row("f_fig4_surface", 5, {"size": "f_fig5_bottom"}, surface={"data.source.points": "f_fig4_surface"}),
     Row("f_fig5_top", 50, {"epsilon": "f_fig5_top"}),

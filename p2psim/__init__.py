@@ -14,7 +14,7 @@ _PUBLIC = {
     "core.figures": "Figure",
     "core.registry": "load_parts register",
     "data.features.als": "ALS",
-    "data.features.maps": "PCA Feature Standardise Whiten",
+    "data.features.maps": "PCA Feature RandomFourier Standardise Whiten",
     "data.groups": "Groups",
     "data.partitions": "ByColumn Contiguous Dirichlet Equal OfSizes Partition Shards Unbalanced",
     "data.scaling": "Scale ScaleX ScaleY",

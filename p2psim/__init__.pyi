@@ -7,6 +7,7 @@ from p2psim.core.registry import register as register
 from p2psim.data.features.als import ALS as ALS
 from p2psim.data.features.maps import PCA as PCA
 from p2psim.data.features.maps import Feature as Feature
+from p2psim.data.features.maps import RandomFourier as RandomFourier
 from p2psim.data.features.maps import Standardise as Standardise
 from p2psim.data.features.maps import Whiten as Whiten
 from p2psim.data.groups import Groups as Groups

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from p2psim.core.errors import MeaningError
 from p2psim.data.features import apply_features
-from p2psim.data.features.maps import PCA, Standardise, Whiten
+from p2psim.data.features.maps import PCA, RandomFourier, Standardise, Whiten
 from p2psim.data.records import Held
 
 pytestmark = pytest.mark.blas
@@ -106,3 +106,17 @@ def test_refused(steps, public, key, words):
         done_with(steps, records(0, 10, 3)[:, : public.shape[1]], public)
     assert caught.value.faults[0].key == key
     assert words in caught.value.faults[0].message
+
+
+def test_random_fourier_features_make_a_gaussian_kernel():
+    """⟨z(x), z(x′)⟩ has the mean exp(−‖x − x′‖²/(2·width²)), and a standard deviation of at most 1/√q."""
+    x = np.array([[0.0, 0.0], [1.0, 0.5], [-2.0, 1.0]])
+    step = RandomFourier(components=40_000, width=1.5)
+    fitted = step.fit(np.empty((0, 2)), ("a", "b"), "data.features.0", np.random.default_rng(1))
+    features = fitted.apply(x)
+    squares = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(
+        features @ features.T, np.exp(-squares / (2 * 1.5**2)), atol=5 / np.sqrt(40_000)
+    )
+    again = step.restored(fitted.numbers, ("a", "b"))
+    np.testing.assert_array_equal(again(x), features)

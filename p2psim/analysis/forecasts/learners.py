@@ -16,7 +16,7 @@ from p2psim.analysis.forecasts.star_setting import (
     reasons,
     those_that_hold,
 )
-from p2psim.core.errors import SimulationError
+from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.simulation.algorithms import rounds, star
 from p2psim.simulation.algorithms.agents import answering, is_shared, long_run_frequencies
@@ -238,6 +238,9 @@ class RoundsSetting(Setting):
     @classmethod
     def of(cls, cell: rounds.RoundsCell) -> Self:
         """See `Setting.of`: with the probabilities that owners answer, and that their answers are used."""
+        for key in ("aggregate", "liars"):
+            if getattr(cell.scenario.learning.algorithm, key) is not None:
+                raise MeaningError(f"learning.algorithm.{key}", "forecasts know sums of right answers only")
         network = cell.setup.network
         response, availability = answering(network), network.availability
         in_spells = availability.has_spans

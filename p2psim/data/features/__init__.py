@@ -10,10 +10,10 @@ from p2psim.core.options import AS_LIST, BY_NAME
 from p2psim.core.randomness import generator
 from p2psim.core.registry import AnyOf, parts, register_all
 from p2psim.data.features.als import ALS
-from p2psim.data.features.maps import PCA, Feature, Standardise, Whiten
+from p2psim.data.features.maps import PCA, Feature, RandomFourier, Standardise, Whiten
 from p2psim.data.records import FACTORS, Held
 
-register_all([Standardise, PCA, Whiten, ALS])
+register_all([Standardise, PCA, Whiten, RandomFourier, ALS])
 
 #: Any feature that is registered.
 AnyFeature = Annotated[Feature, AnyOf("feature"), BY_NAME]

@@ -1,6 +1,6 @@
-"""The base of all features, and three linear maps: standardisation, PCA, and whitening.
+"""The base of all features, three linear maps (standardisation, PCA, whitening), and random Fourier features.
 
-The maps are fitted on the learner's public rows alone. Variances divide by the number of public rows.
+Linear maps are fitted on the learner's public rows alone. Variances divide by the number of public rows.
 """
 
 from abc import abstractmethod
@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.options import Count, Options
+from p2psim.core.options import Count, Options, Positive
 from p2psim.data.records import Held
 
 
@@ -235,6 +235,38 @@ class Whiten(_Linear):
         """
         centre, variances, directions = _spectrum(public, public.shape[1], key, self.kind)
         return self.fitted(centre, variances, (directions / np.sqrt(variances)) @ directions.T, names)
+
+
+class RandomFourier(Feature):
+    """√(2/q)·cos(ωᵀx + b), whose inner products are those of a Gaussian kernel up to chance (Rahimi and Recht 2007).
+
+    A linear model of them is a kernel machine with exp(−‖x − x′‖²/(2·width²)).
+    """
+
+    kind: Literal["random-fourier"] = "random-fourier"
+    components: Count = Field(description="number of features q")
+    width: Positive = Field(description="standard deviation of the kernel, in units of x")
+
+    needs_public: ClassVar[bool] = False
+
+    def fit(
+        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
+    ) -> Fitted:
+        """Draw ω normal with variance 1/width², and b uniform in [0, 2π)."""
+        frequencies = random.standard_normal((len(names), self.components)) / self.width
+        phases = random.uniform(0.0, 2.0 * np.pi, self.components)
+        numbers: dict[str, object] = {"frequencies": frequencies.tolist(), "phases": phases.tolist()}
+        return Fitted(
+            self.restored(numbers, names), tuple(f"cos{j + 1}" for j in range(self.components)), numbers
+        )
+
+    def restored(
+        self, numbers: Mapping[str, Any], names: tuple[str, ...]
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """See `Feature.restored`."""
+        frequencies, phases = np.array(numbers["frequencies"]), np.array(numbers["phases"])
+        size = np.sqrt(2.0 / self.components)
+        return lambda rows: size * np.cos(rows @ frequencies + phases)
 
 
 def _check_finite(moments: np.ndarray, key: str) -> None:

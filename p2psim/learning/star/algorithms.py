@@ -8,14 +8,18 @@ Value of Collaboration in Convex Machine Learning with Differential Privacy" (IE
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from p2psim.core.options import Count, NumberOr, Options, Positive, Step
+from p2psim.core.agent_names import AgentNames
+from p2psim.core.options import ByKind, Count, Fraction, NumberOr, OneOf, Options, Positive, Step
+from p2psim.core.randomness import generator
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.steps import LearningAlgorithm, NoDiscount, Staleness, Weighting
 
@@ -134,8 +138,131 @@ _REWEIGHT = Field(
 Reweight = Annotated[Literal["none", "known", "estimated", "answered"], _REWEIGHT]
 
 
+def _as_names(value: object) -> object:
+    """Numbers stand for the names of owners that have no others."""
+    return list(map(str, value)) if isinstance(value, list) else value
+
+
+class ClippedAnswers(Options):
+    """Every answer is clipped to a norm before answers are summed."""
+
+    kind: Literal["clip"] = "clip"
+    norm: Positive = Field(description="largest L2 norm of an answer")
+
+    trim: ClassVar[float] = 0.0
+
+
+class TrimmedMean(Options):
+    """In each coordinate the mean of the answers without the largest and the smallest, all owners alike."""
+
+    kind: Literal["trimmed-mean"] = "trimmed-mean"
+    trim: Annotated[float, Field(gt=0, lt=0.5)] = Field(
+        0.2, description="share of the answers that is left out at each end, rounded down"
+    )
+
+    norm: ClassVar[float] = math.inf
+
+
+class MedianAnswer(Options):
+    """In each coordinate the median of the answers, all owners alike."""
+
+    kind: Literal["median"] = "median"
+
+    norm: ClassVar[float] = math.inf
+    trim: ClassVar[float] = 0.5
+
+
+Aggregate = ByKind[ClippedAnswers | TrimmedMean | MedianAnswer]
+
+
+class Liars(OneOf):
+    """Owners that answer wrongly, in every round. Their noise is drawn and charged as if they did not.
+
+    Choices
+    -------
+    how: flip
+        −size times the answer
+    how: scale
+        size times the answer
+    how: constant
+        size in every coordinate
+    how: random
+        a vector that each draws once, normal with standard deviation size
+    """
+
+    owners: Annotated[list[str], BeforeValidator(_as_names)] | None = Field(
+        None, description="their names, or names of their groups"
+    )
+    share: Fraction | None = Field(
+        None, description="instead: so many of the owners, rounded to the nearest number; the first ones"
+    )
+    how: Literal["flip", "scale", "constant", "random"] = Field(description="what they answer")
+    size: Positive = Field(1.0, description="how large it is")
+
+    alternatives: ClassVar[tuple[str, ...]] = ("owners", "share")
+
+    def lies(
+        self, labels: Sequence[str], groups: Sequence[str] | None, dimension: int, key: np.ndarray
+    ) -> Lies:
+        """What each owner makes of its answer.
+
+        Parameters
+        ----------
+        labels, groups : sequence of str
+            Of the owners.
+        dimension : int
+            p.
+        key : ndarray of uint64, shape (2,)
+            Of the stream that random answers are drawn from.
+
+        Raises
+        ------
+        MeaningError
+            If a name is neither an owner's nor a group's.
+        """
+        named, groups = self.owners or [], groups or [""] * len(labels)
+        single = [name for name in named if name not in groups]
+        liars = np.array([group in named for group in groups])
+        liars[list(AgentNames(labels).resolve(single, "learning.algorithm.liars.owners").values())] = True
+        if self.share is not None:
+            liars = np.arange(len(labels)) < math.floor(self.share * len(labels) + 0.5)
+        factor = {"flip": -self.size, "scale": self.size}.get(self.how, 0.0)
+        offsets = np.zeros((len(labels), dimension))
+        if self.how == "constant":
+            offsets[liars] = self.size
+        elif self.how == "random":
+            for owner in np.flatnonzero(liars):
+                offsets[owner] = self.size * generator(key, int(owner)).standard_normal(dimension)
+        return Lies(liars, np.where(liars, factor, 1.0), offsets)
+
+
+@dataclass(frozen=True)
+class Lies:
+    """What owners make of their answers: ``factors[i]`` times the answer, plus ``offsets[i]``, if ``liars[i]``."""
+
+    liars: np.ndarray
+    factors: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def none(cls, owners: int, dimension: int) -> Lies:
+        """Nobody lies."""
+        return cls(np.zeros(owners, bool), np.ones(owners), np.zeros((owners, dimension)))
+
+    def told(self, owner: int, answer: np.ndarray) -> np.ndarray:
+        """What an owner answers in place of its answer."""
+        return self.factors[owner] * answer + self.offsets[owner] if self.liars[owner] else answer
+
+
 class RoundsAlgorithm(LearningAlgorithm):
     """Base of algorithms in rounds."""
+
+    unsaid: ClassVar[tuple[str, ...]] = ("aggregate", "liars")
+
+    aggregate: Aggregate | None = Field(
+        None, description="what the learner makes of the answers of a round; left out, their sum by records"
+    )
+    liars: Liars | None = Field(None, description="owners that answer wrongly; left out, nobody")
 
     adapter: ClassVar[str] = "rounds"
     star_exchanges: ClassVar[tuple[str, ...]] = ("round",)
@@ -225,6 +352,12 @@ class RoundMethod:
         What answers are multiplied by.
     by_answered : bool
         Whether their sum is divided by the share of the records of those who answered.
+    clip : float
+        L2 norm to which the learner clips answers.
+    trim : float
+        Share of the answers left out at each end of each coordinate; 0 for the sum by records, .5 for the median.
+    lies : Lies or None
+        Who answers wrongly.
     """
 
     steps: np.ndarray
@@ -235,6 +368,9 @@ class RoundMethod:
     newest: bool
     weighting: Weighting
     by_answered: bool
+    clip: float = math.inf
+    trim: float = 0.0
+    lies: Lies | None = None
 
     def still(self, commits: int, weighting: Weighting) -> RoundMethod:
         """So many rounds with steps of zero: the learner's model stays."""

@@ -127,20 +127,29 @@ def reference_replay_rounds(
             version, release = int(event["version"]), int(event["release"])
             Q = mean_gradient(problem, agent, theta[version], rule, release, sampling)
             Q = on_grid(method.weighting.at_owner[agent] * Q + noise[first[agent] + release], rule.grid)
-            sent[int(event["seq"])] = version, Q
+            sent[int(event["seq"])] = version, Q if method.lies is None else method.lies.told(agent, Q)
         elif kind == DELIVER and agent == LEARNER:
             version, Q = sent.pop(int(event["cause"]))
             if version == k:
                 answers[int(event["peer"])] = Q
         elif kind == COMMIT:
-            gradient, answered = np.zeros(p), 0.0
+            gradient, answered, mass = np.zeros(p), 0.0, 0.0
+            answers = {
+                owner: Q * min(1.0, method.clip / max(float(np.linalg.norm(Q)), 1e-300))
+                for owner, Q in answers.items()
+            }
             for owner, Q in sorted(answers.items()):
                 weight = method.weighting.at_learner[owner]
                 if method.weighting.estimated:
                     weight *= (k + 1) / (used[owner] + 1)
                 gradient = gradient + weight * problem.shares[owner] * Q
                 answered += problem.shares[owner]
+                mass += weight * problem.shares[owner]
                 used[owner] += 1
+            if method.trim and answers:
+                ordered, cut = np.sort(list(answers.values()), axis=0), int(method.trim * len(answers))
+                cut = min(cut, (len(answers) - 1) // 2)
+                gradient = mass * ordered[cut : len(answers) - cut].mean(axis=0)
             if method.by_answered and answers:
                 gradient = gradient / answered
             answers.clear()

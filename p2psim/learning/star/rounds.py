@@ -10,14 +10,44 @@ State that is kept between chunks of events:
 - ``commits`` (1,): rounds so far; ``counts`` (N,): those in which each owner's answer was used.
 """
 
+import math
+
 import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, SEND
 from p2psim.learning.in_flight import DONE, post, take
 from p2psim.learning.owner_kernel import answer, project, snapped
-from p2psim.learning.star.algorithms import RoundMethod
+from p2psim.learning.star.algorithms import Lies, RoundMethod
 from p2psim.learning.star.models import Keep, LearnerReplay, keep_model
+
+
+@njit()
+def clip_answer(answer, norm):  # type: ignore[no-untyped-def]
+    """Shorten an answer to at most this L2 norm, in place."""
+    if norm == np.inf:
+        return
+    square = 0.0
+    for a in range(answer.size):
+        square += answer[a] * answer[a]
+    if square > norm * norm:
+        answer *= norm / math.sqrt(square)
+
+
+@njit()
+def trimmed_mean(arrived, has, a, trim, column):  # type: ignore[no-untyped-def]
+    """Mean of a coordinate of the answers without a share of them at each end; half of them leaves the median."""
+    heard = 0
+    for i in range(has.size):
+        if has[i]:
+            column[heard] = arrived[i, a]
+            heard += 1
+    column[:heard].sort()
+    cut = min(int(trim * heard), (heard - 1) // 2)
+    total = 0.0
+    for i in range(cut, heard - cut):
+        total += column[i]
+    return total / (heard - 2 * cut)
 
 
 @njit()
@@ -29,7 +59,9 @@ def replay(  # type: ignore[no-untyped-def]
     owners, p = arrived.shape
     total, mean, last = np.empty(p), np.empty(p), len(models) - 1
     at_learner, at_owner, estimated, by_answered = weights
-    steps, shares, l2, theta_max, averages, weights_kept, weights_taken, newest = method
+    steps, shares, l2, theta_max, averages, weights_kept, weights_taken, newest, clip, trim, lies = method
+    liars, factors, offsets = lies
+    column = np.empty(owners)
     for e in range(start, events.size):
         event = events[e]
         kind, agent = event.kind, event.agent
@@ -43,6 +75,8 @@ def replay(  # type: ignore[no-untyped-def]
             noise_row[0] += 1
             for a in range(p):
                 mail.payloads[row, a] = snapped(at_owner[agent] * mean[a] + noise[drawn, a], grid)
+                if liars[agent]:
+                    mail.payloads[row, a] = factors[agent] * mail.payloads[row, a] + offsets[agent, a]
         elif kind in (DELIVER, DROP) and agent == LEARNER and event.cause >= 0:
             row, version = take(event.cause, mail)
             # An answer to an older round comes too late.
@@ -52,7 +86,7 @@ def replay(  # type: ignore[no-untyped-def]
         elif kind == COMMIT:
             k = commits[0]
             total[:] = 0.0
-            answered = 0.0
+            answered, mass, heard = 0.0, 0.0, 0
             for i in range(owners):
                 if has[i]:
                     weight = at_learner[i]
@@ -60,8 +94,14 @@ def replay(  # type: ignore[no-untyped-def]
                         weight *= (k + 1) / (counts[i] + 1)
                     answered += shares[i]
                     counts[i] += 1
+                    mass += weight * shares[i]
+                    heard += 1
+                    clip_answer(arrived[i], clip)
                     for a in range(p):
                         total[a] += weight * shares[i] * arrived[i, a]
+            if trim > 0.0 and heard > 0:
+                for a in range(p):
+                    total[a] = mass * trimmed_mean(arrived, has, a, trim, column)
             scale = 1.0 / answered if by_answered and answered > 0.0 else 1.0
             for a in range(p):
                 at = models[k, a]
@@ -86,9 +126,11 @@ class RoundsReplay(LearnerReplay):
         self._arrived, self._has = np.zeros((owners, p)), np.zeros(owners, np.bool_)
         self._averages = method.averages
         theta_max = problem.theta_max if method.projects else np.inf
+        lies = method.lies or Lies.none(owners, p)
         self._method = (
             method.steps, problem.shares, problem.l2, theta_max,
-            method.averages, method.keep, method.take, int(method.newest),
+            method.averages, method.keep, method.take, int(method.newest), method.clip, method.trim,
+            (lies.liars, lies.factors, lies.offsets),
         )  # fmt: skip
         weighting = method.weighting
         self._weights = (

@@ -4,11 +4,13 @@ The module also draws up what is known before a run: size, step, privacy, and wa
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from p2psim.core.errors import AgentError, MeaningError
+from p2psim.core.randomness import stream_key
 from p2psim.learning.star.algorithms import RoundMethod
 from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.star.reference import reference_replay_rounds
@@ -19,6 +21,7 @@ from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms.agents import answering
 from p2psim.simulation.algorithms.cell import Privacy
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
+from p2psim.simulation.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,22 @@ class RoundsCell(LearnerCell):
     @staticmethod
     def method_of(scenario: Scenario, problem: StarProblem, weighting: Weighting) -> RoundMethod:
         """See `LearnerCell.method_of`."""
-        return star_algorithm(scenario).method(weighting)
+        algorithm = star_algorithm(scenario)
+        method: RoundMethod = algorithm.method(weighting)
+        if (aggregate := algorithm.aggregate) is not None:
+            method = replace(method, clip=aggregate.norm, trim=aggregate.trim)
+        return method
+
+    @classmethod
+    def cell(cls, scenario: Scenario, case: PreparedData, replica: int) -> Self:
+        """See `PreparedCell.cell`."""
+        made, liars = super().cell(scenario, case, replica), star_algorithm(scenario).liars
+        if liars is None:
+            return made
+        # The same in all replicas, as cells are.
+        key = stream_key(scenario.seed, None, "data", "\x1flies")
+        lies = liars.lies(case.labels, case.groups, made.problem.dimension, key)
+        return replace(made, method=replace(made.method, lies=lies))
 
     def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
         """See `PreparedCell.facts`."""
@@ -70,6 +88,8 @@ class RoundsCell(LearnerCell):
             "f(θ*)": problem.minimum,
             "Ξ": self.bound,
         }
+        if (lies := self.method.lies) is not None:
+            facts["owners that lie"] = int(lies.liars.sum())
         warnings: list[str] = []
         if np.isfinite(problem.loss.curvature):
             mean = np.tensordot(problem.shares, problem.loss.curvature * problem.gram, axes=1)
