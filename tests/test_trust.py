@@ -120,6 +120,7 @@ COMMANDS = {
     "account calibrate": (["--count", "3", "--epsilon", "1", "--delta", "1e-6"], None),
     "data list": ([], 0),
     "data fetch": (["stranger"], 2),
+    "data describe": (["study/metrics.parquet"], 0),
     "new": (["another"], 0),
     "list": ([], 0),
     "schema": ([], 0),

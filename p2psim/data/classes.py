@@ -130,6 +130,7 @@ def with_classes(loaded: Table | Held, wanted: Classes | None, kind: str) -> Tab
         columns=_Rows(loaded.columns, rows),
         where=lambda row: where(int(rows[row])),
         notes={**loaded.notes, "rows_of_other_classes": int(loaded.y.size - rows.size)},
+        tests=int(kept[kept.size - loaded.tests :].sum()),
         classes=tuple(groups),
     )
 

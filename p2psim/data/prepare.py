@@ -17,10 +17,11 @@ from p2psim.data.classes import SIGNS, with_classes
 from p2psim.data.columns import require
 from p2psim.data.features import apply_features
 from p2psim.data.features.als import profiles_of
+from p2psim.data.gaps import fill_gaps
 from p2psim.data.groups import centre_labels, group_of, merge_groups, set_aside
-from p2psim.data.labels import Column
+from p2psim.data.labels import Column, owners_of
 from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division
-from p2psim.data.records import PARTITION, SHUFFLE, DataRequest, Held, Table, offsets_of
+from p2psim.data.records import PARTITION, SHUFFLE, DataRequest, Held, Table, TestSet, offsets_of
 from p2psim.data.scaling import scale_x, scale_y
 from p2psim.data.section import DataSection
 
@@ -191,7 +192,7 @@ def _divide(
     Which rows an owner gets does not depend on features, nor on how labels are scaled, so this may come before scaling,
     and rows that nobody gets need no scaling.
     """
-    rows = len(table.y)
+    rows = len(table.y) - table.tests
     order = generator(request.key, SHUFFLE).permutation(rows) if section.shuffle else np.arange(rows)
     if request.public >= rows:
         raise MeaningError("data.public.last", f"must leave rows for owners: {request.public} of {rows} rows")
@@ -203,12 +204,14 @@ def _divide(
         raise MeaningError("data.partition", "say who holds which rows, for instance equal, or column")
     import pandas as pd
 
-    column = None
+    column = tested = None
+    tests = np.arange(rows, rows + table.tests)
     if (name := partition.divides_by) is not None:
         require(table.columns, name, "data.partition.column")
         values = table.columns[name]
         values = values if isinstance(values, pd.Categorical) else np.asarray(values)
         column = Column(values[private], lambda marked: table.where(int(private[marked].min())))
+        tested = Column(values[tests], lambda marked: table.where(int(tests[marked].min())))
     warnings += table.warnings
     owners, labels = partition.split(
         table.y[private], request.agents, column, generator(request.key, PARTITION)
@@ -218,7 +221,19 @@ def _divide(
     # Sizes that leave some rows over are as good as any; that most are left over may be a slip.
     if len(held) < len(private) / 2:
         warnings.append(f"{len(private) - len(held)} of {len(private)} rows are held by no owner")
+    notes = dict(table.notes)
+    if table.fill is not None:
+        notes["filled"] = fill_gaps(table.X, public, table.fill, table.names)
     x_l1, x_max = section.source.x_bounds()
+    test = None
+    if table.tests:
+        owner_of_test = _owners_of_tests(labels, tested, tests.size)
+        steps["test_rows"] = int((owner_of_test >= 0).sum())
+        if unknown := int((owner_of_test < 0).sum()):
+            warnings.append(f"{unknown} of {tests.size} test records belong to no owner and are left out")
+        kept = np.argsort(owner_of_test, kind="stable")[unknown:]
+        sizes = np.bincount(owner_of_test[kept], minlength=len(labels))
+        test = TestSet(table.X[tests[kept]], table.y[tests[kept]], offsets_of(sizes))
     steps |= {"rows": rows, "shuffled": section.shuffle, "public_rows": request.public}
     steps |= {"partition": partition.kind, "unused_rows": len(private) - len(held)}
     return Held(
@@ -231,10 +246,20 @@ def _divide(
         public_labels=table.y[public],
         x_l1=x_l1,
         x_max=x_max,
-        notes=table.notes,
+        notes=notes,
         items=table.items,
+        test=test,
         classes=table.classes,
     )
+
+
+def _owners_of_tests(labels: tuple[str, ...], column: Column | None, tests: int) -> np.ndarray:
+    """Owner of each test record, by the column of the partition or in turn; −1 where it is nobody's."""
+    if column is None:
+        return np.arange(tests) % len(labels)
+    of_row, names = owners_of(column.values, "data.partition.column", column.first)
+    place = {label: owner for owner, label in enumerate(labels)}
+    return np.array([place.get(name, -1) for name in names], dtype=np.int64)[of_row]
 
 
 def _finish(

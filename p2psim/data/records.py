@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,6 +74,10 @@ class Table:
         Place of a row, which counts from 0, for errors.
     classes : tuple of str
         Names of the classes, where labels are classes: y is then the place of each record's class in it.
+    fill : {"mean", "median"} or None
+        With it, NaN in X is replaced by this of the column's public values.
+    tests : int
+        Number of rows, the last ones, that are test records.
     """
 
     X: np.ndarray
@@ -86,6 +90,8 @@ class Table:
     items: int | None = None
     where: Callable[[int], str] = row_name
     classes: tuple[str, ...] = ()
+    fill: Literal["mean", "median"] | None = None
+    tests: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError, first_line
 from p2psim.core.files import checked
 from p2psim.core.text_tables import DAMAGED, as_wide, header_of, lines_of, opened, refuse_repeated, shown
@@ -32,6 +34,10 @@ class TableFile(Mapping[str, Any]):
         Makes the lines on which rows begin; None where numbers are not written as text.
     notes : int
         Number of rows that were left out, since they are notes.
+    decimal : str
+        Decimal mark of numbers that are written as text.
+    places : callable or None
+        Place of a row, where rows are not those of the file.
     """
 
     place: Path
@@ -39,6 +45,8 @@ class TableFile(Mapping[str, Any]):
     index: tuple[str, ...] = ()
     lines: Callable[[], Iterator[int]] | None = None
     notes: int = 0
+    decimal: str = "."
+    places: Callable[[int], str] | None = None
 
     def __getitem__(self, name: str) -> Any:
         try:
@@ -56,12 +64,16 @@ class TableFile(Mapping[str, Any]):
 
     def where(self, row: int) -> str:
         """Place of a row, which counts from 0."""
+        if self.places is not None:
+            return self.places(row)
         if self.lines is None:
             return f"row {row + 1} of {self.place}"
         return f"row {row + 1} ({self.place}:{self._line(row)})"
 
     def where_inside(self, row: int) -> str:
         """Place of a row, which counts from 0, for readers who know the file: its line, where rows are lines."""
+        if self.places is not None:
+            return self.places(row)
         return f"row {row + 1}" if self.lines is None else f"line {self._line(row)}"
 
     def _line(self, row: int) -> int:
@@ -70,7 +82,17 @@ class TableFile(Mapping[str, Any]):
 
     def numbers(self, name: str) -> np.ndarray:
         """Values of a column as numbers, shape (n,), NaN where missing; see `numbers_in`."""
-        return numbers_in(self.table[name], is_text=self.lines is not None)
+        import pyarrow.compute as pc
+
+        column = self.table[name]
+        if self.lines is None or self.decimal == ".":
+            return numbers_in(column, is_text=self.lines is not None)
+        # A point is no part of a number then: 1.234 may be meant as 1,234.
+        text = pc.replace_substring(pc.replace_substring(column, ".", "·"), self.decimal, ".")
+        try:
+            return numbers_in(text, is_text=True)
+        except NotNumbersError as error:
+            raise NotNumbersError(shown(column[error.row].as_py()), error.row) from None
 
     def finite(
         self, names: Sequence[str], key: str, known: Mapping[str, np.ndarray] | None = None, hint: str = ""
@@ -105,15 +127,18 @@ class TableFile(Mapping[str, Any]):
                 given = f"it holds {error}" if error.row is None else f"{self.where(error.row)} has {error}"
                 raise MeaningError(key, f"column {name!r} must hold numbers; {given}{hint}") from None
             X[:, j] = values
-            bad = ~np.isfinite(values)
-            if bad.any():
-                row = int(np.argmax(bad))
-                raise MeaningError(
-                    key,
-                    f"column {name!r} must hold finite numbers; {int(bad.sum())} are missing, infinite or beyond "
-                    f"floating-point numbers, the first in {self.where(row)}: {shown(self.table[name][row].as_py())}",
-                )
+            self.refuse(~np.isfinite(values), name, key)
         return X
+
+    def refuse(self, bad: np.ndarray, name: str, key: str, hint: str = "") -> None:
+        """Raise a MeaningError, with the first place and a hint, if rows of a column are no finite numbers."""
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise MeaningError(
+                key,
+                f"column {name!r} must hold finite numbers; {int(bad.sum())} are missing, infinite or beyond "
+                f"floating-point numbers, the first in {self.where(row)}: {shown(self.table[name][row].as_py())}{hint}",
+            )
 
     def frame(self, words: Sequence[str] = MISSING) -> Any:
         """Columns as a pandas.DataFrame of text, in which these words are missing values."""
@@ -127,10 +152,42 @@ class TableFile(Mapping[str, Any]):
         return pa.table(columns, names=list(self)).to_pandas()
 
     def keep(self, rows: np.ndarray) -> TableFile:
-        """Rows for which a mask, shape (n,), is true; places of rows are not known any more."""
+        """Rows for which a mask, shape (n,), is true."""
         import pyarrow as pa
 
-        return TableFile(self.place, self.table.filter(pa.array(rows)))
+        kept = np.flatnonzero(rows)
+
+        def places(row: int) -> str:
+            return self.where(int(kept[row]))
+
+        return replace(self, table=self.table.filter(pa.array(rows)), places=places)
+
+    def followed_by(self, other: TableFile, key: str) -> TableFile:
+        """Put below this table the rows of another that has its columns, and perhaps more.
+
+        Raises
+        ------
+        MeaningError
+            If it lacks a column, or holds there what does not fit.
+        """
+        import pyarrow as pa
+
+        if lacking := [name for name in self if name not in other.table.column_names]:
+            raise MeaningError(
+                key, f"{other.place} must have the columns of {self.place}; it lacks {some(lacking)}"
+            )
+        try:
+            table = pa.concat_tables(
+                [self.table, other.table.select(list(self))], promote_options="permissive"
+            )
+        except pa.ArrowException as error:
+            raise MeaningError(key, f"{other.place} does not fit {self.place}: {first_line(error)}") from None
+        own = self.table.num_rows
+
+        def places(row: int) -> str:
+            return self.where(row) if row < own else other.where(row - own)
+
+        return replace(self, table=table.combine_chunks(), places=places)
 
 
 def read_csv(
@@ -142,6 +199,7 @@ def read_csv(
     names: Sequence[str] | None = None,
     wanted: Callable[[str], bool] = lambda name: True,
     notes: bool = False,
+    decimal: str = ".",
 ) -> TableFile:
     """Read a CSV file in UTF-8 (compressed as its name says) as text.
 
@@ -159,6 +217,8 @@ def read_csv(
         Whether to keep the column of a name.
     notes : bool
         Whether rows of a single field are notes, which are left out and counted.
+    decimal : str
+        Decimal mark of numbers.
 
     Raises
     ------
@@ -173,6 +233,12 @@ def read_csv(
 
     place = checked(path, key)
     header = header_of(place, key, delimiter, skip) if names is None else names
+    if len(header) == 1 and (marks := [mark for mark in (",", ";", "\t", "|") if mark in header[0]]):
+        raise MeaningError(
+            key,
+            f"{place} has a single column, {shown(header[0])}; if {shown(marks[0])} separates its fields, give "
+            f"separator: {json.dumps(marks[0])}",
+        )
     named = [name or f"(column {j + 1})" for j, name in enumerate(header)]
     left_out = 0
 
@@ -197,7 +263,12 @@ def read_csv(
     first = next(begins(), None)
     if first is None:
         return TableFile(
-            place, pa.table({name: pa.array([], kind) for name, kind in types.items()}), (), begins
+            place,
+            pa.table({name: pa.array([], kind) for name, kind in types.items()}),
+            (),
+            begins,
+            0,
+            decimal,
         )
     try:
         with opened(place) as stream:
@@ -218,7 +289,7 @@ def read_csv(
         for _ in lines():  # which refuses a quotation mark that is out of place
             pass
     unnamed = tuple(name for name, given in zip(named, header, strict=True) if not given)
-    return TableFile(place, table, unnamed, begins, left_out)
+    return TableFile(place, table, unnamed, begins, left_out, decimal)
 
 
 def _may_swallow(place: Path, rows: int) -> bool:

@@ -122,6 +122,7 @@ class LearntModel:
     def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and intercepts by which a linear model's scores follow from original columns.
 
+        Categories, dates and missing values are numbers there (``records.names``; ``records.encoded`` makes them).
         They hold for records that no scaling pulls onto its ball (``data.scale.x.bound``).
 
         Returns
@@ -140,7 +141,7 @@ class LearntModel:
         scale = self.scenario.data.scale.x
         if scale is not None and scale.at == "each-record":
             raise InputError("data.scale.x.at: each-record is not linear, so that there are no coefficients")
-        columns = len(self.records.columns) or self._unnamed_columns()
+        columns = len(self.records.names) or self._unnamed_columns()
         points = np.vstack([np.zeros(columns), np.eye(columns)])
         outputs = self._outputs(self.records(points, within=False))
         if not self.classes:
@@ -167,8 +168,8 @@ class LearntModel:
             weights, intercepts = weights[1:] - weights[:1], intercepts[1:] - intercepts[:1]
         estimator: Any = LogisticRegression() if self.classes else LinearRegression()
         estimator.n_features_in_ = weights.shape[1]
-        if self.records.columns:
-            estimator.feature_names_in_ = np.array(self.records.columns, dtype=object)
+        if self.records.names:
+            estimator.feature_names_in_ = np.array(self.records.names, dtype=object)
         if self.classes:
             estimator.coef_, estimator.intercept_ = weights, intercepts
             estimator.classes_ = np.array(self.classes)

@@ -263,7 +263,8 @@ def with_metrics(scenario: ScenarioFields) -> RecordSection:
     record, algorithm = scenario.record, scenario.learning.algorithm
     if "metrics" in record.model_fields_set or algorithm.objective == "fitness":
         return record
-    tested = scenario.data.holds_out or getattr(scenario.data.source, "test_points", 0) > 0
+    source = scenario.data.source
+    tested = scenario.data.holds_out or bool(getattr(source, "test_points", getattr(source, "test_path", 0)))
     test = (
         ["test_accuracy" if scenario.learning.trained_model.labels != "numbers" else "test_rmse"]
         if tested

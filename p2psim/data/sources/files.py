@@ -1,8 +1,10 @@
 """Data from the user's own files: CSV and Parquet, their fingerprints, and warnings about columns that are left out."""
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -12,6 +14,7 @@ from p2psim.core.files import DataPath, sha256_of
 from p2psim.core.text_tables import repeated
 from p2psim.data.classes import check_number
 from p2psim.data.columns import NotNumbersError, require
+from p2psim.data.encoding import CategoryCode, Code, DateCode, coded, indicated, keeping
 from p2psim.data.labels import labels_in, owners_of
 from p2psim.data.records import DataRequest, Table
 from p2psim.data.sources.base import DataSource
@@ -28,29 +31,6 @@ def left_out_of(path: str | Path, names: Sequence[str]) -> tuple[str, ...]:
     return (f"columns of {path} left out of the features: {', '.join(names)}",) if names else ()
 
 
-def _features(
-    file: TableFile, others: tuple[str | None, ...]
-) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Columns of numbers beside `others`; and columns that are none, with the reason."""
-    known, why = {}, {}
-    for name in file:
-        if name in others:
-            continue
-        if name in file.index:
-            why[name] = "numbers the rows"
-            continue
-        try:
-            values = file.numbers(name)
-        except NotNumbersError as error:
-            why[name] = error.what if error.row is None else f"{error.what} in {file.where_inside(error.row)}"
-            continue
-        if np.isnan(values).all():
-            why[name] = "no values"
-        else:
-            known[name] = values
-    return known, why
-
-
 def _classes(file: TableFile, y: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels that are classes, as written: the number of each row's class, and the names."""
     key = "data.source.y"
@@ -64,91 +44,277 @@ def _classes(file: TableFile, y: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 class TableSource(DataSource):
-    """Base of sources that are files of the user: one row a record, numbers without gaps."""
+    """Base of sources that are files of the user: one row a record.
+
+    Choices
+    -------
+    categories: one-hot
+        a feature for each category, 1 where a row has it and 0 elsewhere
+    categories: ordinal
+        the place of the category in the list, from 0
+    dates: years
+        the year with its elapsed fraction
+    dates: days
+        days since 1970-01-01
+    missing: refuse
+        an error, as without the key
+    missing: drop
+        rows with a missing value in y or a feature are left out
+    missing: mean
+        the mean of the column on the public rows
+    missing: median
+        the median of the column on the public rows
+    """
 
     citation: ClassVar[str] = "yours"
     licence: ClassVar[str] = "yours"
     needs: ClassVar[str] = "path: the file"
+    unsaid: ClassVar[tuple[str, ...]] = ("test_path", "categories", "dates", "missing", "indicator")
 
     path: DataPath = Field(description="the file; a relative path starts from the scenario's folder")
+    test_path: DataPath | None = Field(
+        None,
+        description="a file with the same columns, whose records are for tests only: with a partition by column each "
+        "owner tests with its own, else all owners get the same number in turn",
+    )
     y: str = Field(description="column of labels: numbers, or with data.classes anything that names a class")
     x: list[str] | None = Field(
         None,
-        description="columns of features; left out, all others of numbers but the partition's, and what is no feature "
-        "is named in a warning",
+        description="columns of features; left out, all others that hold numbers (or categories or dates, with these "
+        "keys) but the partition's, and what is no feature is named in a warning",
+    )
+    categories: CategoryCode | dict[str, CategoryCode] | None = Field(
+        None,
+        description="what categories become: for all columns of text, or for the columns of a mapping; their list is "
+        "public",
+    )
+    dates: DateCode | dict[str, DateCode] | None = Field(
+        None,
+        description="what ISO 8601 dates become: for all columns of dates, or for the columns of a mapping",
+    )
+    missing: Literal["refuse", "drop", "mean", "median"] | None = Field(
+        None,
+        description="what happens to missing values; left out, they are refused. With mean and median a missing "
+        "category is 0 in all its features (one-hot) or −1 (ordinal)",
+    )
+    indicator: bool | None = Field(
+        None,
+        description="true: a further feature for each column with missing values, 1 where one is missing",
     )
 
-    read: ClassVar[Callable[[str, str], TableFile]]
+    @abstractmethod
+    def read(self, path: str, key: str) -> TableFile:
+        """Read one of the files."""
+
+    def _rows(self) -> tuple[TableFile, int]:
+        """All rows, and how many of them, the last, are test records."""
+        file = self.read(self.path, "data.source.path")
+        if not file.table.num_rows:
+            raise MeaningError("data.source.path", f"{file.place} has no rows")
+        if self.test_path is None:
+            return file, 0
+        key = "data.source.test_path"
+        tests = self.read(self.test_path, key)
+        if not tests.table.num_rows:
+            raise MeaningError(key, f"{tests.place} has no rows")
+        return file.followed_by(tests, key), tests.table.num_rows
 
     def load(self, request: DataRequest) -> Table:
         """Read the file.
 
-        Features are `x`, or every other column that holds numbers, except that which the partition goes by. Columns
-        that are left out then are named in a warning.
+        Features are `x`, or every other column that holds numbers, or what the keys say becomes numbers, except that
+        which the partition goes by. Columns that are left out then are named in a warning.
 
         Raises
         ------
         MeaningError
-            If a column is not there, is text, or has missing or infinite values; if there are no
-            features or no rows, or the column of the partition is to be a feature.
+            If a column is not there, is text that no key turns into numbers, or has missing values that no key fills,
+            or infinite ones; if there are no features or no rows, or the column of the partition is to be a feature.
         """
-        file, y, x = type(self).read(self.path, "data.source.path"), self.y, self.x
-        if not file.table.num_rows:
-            raise MeaningError("data.source.path", f"{file.place} has no rows")
-        require(file, y, "data.source.y")
-        known: dict[str, np.ndarray] = {}
-        why: dict[str, str] = {}
-        if x is None:
-            known, why = _features(file, (y, request.held_by))
-            x = list(known)
-        warnings = left_out_of(file.place, [f"{name} ({reason})" for name, reason in why.items()])
-        if not x:
-            raise MeaningError(
-                "data.source.x",
-                "; ".join(("there must be at least one column of numbers beside y", *warnings)),
-            )
-        if (again := repeated(x)) is not None:
-            raise MeaningError(f"data.source.x.{again}", f"{x[again]} is named twice")
-        if y in x:
-            raise MeaningError("data.source.x", f"y ({y!r}) cannot be a feature as well")
-        if request.held_by in x:
-            raise MeaningError(
-                "data.source.x",
-                f"{request.held_by!r} says who holds a row (data.partition.column), so it is no feature",
-            )
-        X = file.finite(x, "data.source.x", known)
+        file, tests = self._rows()
+        require(file, self.y, "data.source.y")
+        codes, parts, warnings = self._coded(file, request.held_by)
+        x = [code.column for code in codes]
+        missing = {code.column: np.isnan(part[:, 0]) for code, part in zip(codes, parts, strict=True)}
+        missing = {name: gaps for name, gaps in missing.items() if gaps.any()}
+        notes: dict[str, object] = {
+            "columns": x,
+            "dropped": [name for name in file if name not in (self.y, request.held_by, *x)],
+            **fingerprint(file.place),
+        }
+        if self.test_path is not None:
+            notes["test_sha256"] = fingerprint(self.test_path)["sha256"]
+        if other := {code.column: code.note for code in codes if code.kind != "number"}:
+            notes["codes"] = other
+        rule = self.missing or "refuse"
+        if rule == "refuse":
+            if self.indicator:
+                raise MeaningError("data.source.indicator", "needs data.source.missing: mean or median")
+            for name, gaps in missing.items():
+                file.refuse(gaps, name, "data.source.x", "; data.source.missing may be drop, mean or median")
+        elif missing:
+            notes["missing"] = {name: int(gaps.sum()) for name, gaps in missing.items()}
+        if rule == "drop":
+            gaps = np.any([self._no_label(file, request.classes), *missing.values()], axis=0)
+            if gaps.all():
+                raise MeaningError("data.source.missing", f"drop leaves no row of {file.place}")
+            if gaps.any():
+                notes["rows_dropped"] = int(gaps.sum())
+                warnings += (f"{gaps.sum()} of {gaps.size} rows are left out, since a value is missing",)
+                tests -= int(gaps[gaps.size - tests :].sum())
+                file, parts = file.keep(~gaps), [part[~gaps] for part in parts]
+            missing = {}
+        names = [name for code in codes for name in code.names]
+        parts = [code.without_gaps(part) for code, part in zip(codes, parts, strict=True)]
+        if self.indicator:
+            notes["indicators"] = list(missing)
+            names += map(indicated, missing)
+            parts += [gaps[:, None].astype(float) for gaps in missing.values()]
         if request.classes:
-            labels, classes = _classes(file, y)
+            labels, classes = _classes(file, self.y)
         else:
             hint = "; if labels are classes, give data.classes: all"
-            labels, classes = file.finite([y], "data.source.y", hint=hint)[:, 0], ()
+            labels, classes = file.finite([self.y], "data.source.y", hint=hint)[:, 0], ()
         return Table(
-            X=X,
+            X=np.hstack(parts),
             y=labels,
-            names=tuple(x),
+            names=tuple(names),
             columns=file,
-            notes={
-                "columns": list(x),
-                "dropped": [name for name in file if name not in (y, request.held_by, *x)],
-                **fingerprint(file.place),
-            },
+            notes=notes,
             warnings=warnings,
             where=file.where,
             classes=classes,
+            fill=rule if rule in ("mean", "median") else None,
+            tests=tests,
         )
+
+    def _coded(
+        self, file: TableFile, held_by: str | None
+    ) -> tuple[list[Code], list[np.ndarray], tuple[str, ...]]:
+        """What columns become, their features, and a warning of those that are left out."""
+        key, x, y = "data.source.x", self.x, self.y
+        given = {
+            which: entries
+            for which, entries in (("dates", self.dates), ("categories", self.categories))
+            if isinstance(entries, dict)
+        }
+        asked: dict[str, str] = {}
+        for which, entries in given.items():
+            for name, kind in entries.items():
+                place = f"data.source.{which}.{name}"
+                require(file, name, place)
+                if name in asked or name in (y, held_by) or (x is not None and name not in x):
+                    raise MeaningError(
+                        place,
+                        f"{name!r} must be a feature (data.source.x), and become dates or categories, not both",
+                    )
+                asked[name] = kind
+        if x is not None and (again := repeated(x)) is not None:
+            raise MeaningError(f"{key}.{again}", f"{x[again]} is named twice")
+        if y in (x or ()):
+            raise MeaningError(key, f"y ({y!r}) cannot be a feature as well")
+        if held_by in (x or ()):
+            raise MeaningError(
+                key, f"{held_by!r} says who holds a row (data.partition.column), so it is no feature"
+            )
+        codes, parts, why = [], [], {}
+        for name in file if x is None else x:
+            if x is None and name in (y, held_by):
+                continue
+            if x is None and name in file.index and name not in asked:
+                why[name] = "numbers the rows"
+                continue
+            require(file, name, key)
+            try:
+                code, part = self._code(file, name, asked.get(name))
+            except NotNumbersError as error:
+                if name in asked or x is not None:
+                    given_value = (
+                        f"it holds {error}" if error.row is None else f"{file.where(error.row)} has {error}"
+                    )
+                    what = f"become {asked[name]}" if name in asked else "hold numbers"
+                    hint = "" if name in asked else keeping([(name, file.table[name])])
+                    raise MeaningError(key, f"column {name!r} must {what}; {given_value}{hint}") from None
+                why[name] = (
+                    error.what if error.row is None else f"{error.what} in {file.where_inside(error.row)}"
+                )
+                continue
+            if x is None and np.isnan(part).all():
+                why[name] = "no values"
+                continue
+            file.refuse(np.isinf(part).any(axis=1), name, key)
+            codes.append(code)
+            parts.append(part)
+        warnings = left_out_of(file.place, [f"{name} ({reason})" for name, reason in why.items()])
+        if warnings:
+            rest = [(name, file.table[name]) for name in why if name not in file.index]
+            warnings = (warnings[0] + keeping(rest),)
+        if not codes:
+            raise MeaningError(
+                key, "; ".join(("there must be at least one column of numbers beside y", *warnings))
+            )
+        return codes, parts, warnings
+
+    def _code(self, file: TableFile, name: str, asked: str | None) -> tuple[Code, np.ndarray]:
+        """What a column becomes: what it is said to, else numbers, or what all columns become."""
+        column = file.table[name]
+        if asked is not None:
+            return coded(column, name, asked)
+        try:
+            return Code(name), file.numbers(name)[:, None]
+        except NotNumbersError as error:
+            refusal = error
+        for kind in (self.dates, self.categories):
+            if isinstance(kind, str):
+                with suppress(NotNumbersError):
+                    return coded(column, name, kind)
+        raise refusal
+
+    def _no_label(self, file: TableFile, classes: bool) -> np.ndarray:
+        """Rows without a label."""
+        import pandas as pd
+
+        if classes:
+            with suppress(NotNumbersError):
+                return np.asarray(pd.isna(labels_in(file.table[self.y])))
+        with suppress(NotNumbersError):
+            return np.isnan(file.numbers(self.y))
+        return np.zeros(file.table.num_rows, dtype=bool)
 
 
 class CSVFile(TableSource):
-    """A CSV file: one row a record, numbers without gaps."""
+    """A CSV file: one row a record.
+
+    Choices
+    -------
+    decimal: .
+        a decimal point, as without the key
+    decimal: ,
+        a decimal comma; a number that holds a point is refused
+    """
 
     about: ClassVar[str] = "your own CSV file; y and x are columns"
+    unsaid: ClassVar[tuple[str, ...]] = (*TableSource.unsaid, "separator", "decimal")
     kind: Literal["csv"] = "csv"
-    read: ClassVar[Callable[[str, str], TableFile]] = read_csv
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
+        None, description="what separates fields, such as ; or a tab (\\t); left out, a comma"
+    )
+    decimal: Literal[".", ","] | None = Field(
+        None,
+        description="decimal mark; left out, a point",
+    )
+
+    def read(self, path: str, key: str) -> TableFile:
+        """Read the file, as text."""
+        return read_csv(path, key, delimiter=self.separator or ",", decimal=self.decimal or ".")
 
 
 class ParquetFile(TableSource):
-    """A Parquet file: one row a record, numbers without gaps."""
+    """A Parquet file: one row a record."""
 
     about: ClassVar[str] = "your own Parquet file; y and x are columns"
     kind: Literal["parquet"] = "parquet"
-    read: ClassVar[Callable[[str, str], TableFile]] = read_parquet
+
+    def read(self, path: str, key: str) -> TableFile:
+        """Read the file."""
+        return read_parquet(path, key)

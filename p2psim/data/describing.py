@@ -1,0 +1,150 @@
+"""What the columns of a file hold, what they would become as features, and which could be y or name owners."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from p2psim.data.columns import NotNumbersError
+from p2psim.data.encoding import MOST_CATEGORIES, categories_in, dates_in
+from p2psim.data.table_file import TableFile, read_csv, read_parquet
+
+#: Names that columns of labels often have.
+_LABELS = ("y", "label", "labels", "target", "class", "outcome", "response")
+#: Most frequent categories that are listed.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column of a file.
+
+    Attributes
+    ----------
+    column : str
+    holds : str
+        ``numbers``, ``dates``, ``categories``, ``text`` (too many different values for categories), ``row numbers``,
+        ``nothing``, or a type that no source reads.
+    missing : int
+        Rows without a value.
+    different : int or None
+        Number of different values.
+    least, most : float, str or None
+        Smallest and largest value of numbers and dates.
+    counts : dict
+        Rows of the most frequent categories.
+    becomes : str
+        What a source makes of it, and the key that keeps it where it is left out otherwise.
+    first : str
+        What the first value that is no number is, and where.
+    """
+
+    column: str
+    holds: str
+    missing: int
+    different: int | None
+    least: float | str | None
+    most: float | str | None
+    counts: Mapping[str, int]
+    becomes: str
+    first: str = ""
+
+
+def _summary(file: TableFile, name: str) -> ColumnSummary:
+    first, column = "", file.table[name]
+    try:
+        values = file.numbers(name)
+    except NotNumbersError as error:
+        first = error.what if error.row is None else f"{error.what} in {file.where_inside(error.row)}"
+    else:
+        known = values[~np.isnan(values)]
+        least, most = (float(known.min()), float(known.max())) if known.size else (None, None)
+        holds = "row numbers" if name in file.index else "numbers" if known.size else "nothing"
+        becomes = {"numbers": "a number", "nothing": "left out"}.get(holds, "left out, unless x names it")
+        gaps = values.size - known.size
+        if holds == "numbers" and gaps:
+            becomes = "refused; missing: drop, mean or median keeps it"
+        return ColumnSummary(name, holds, gaps, np.unique(known).size, least, most, {}, becomes)
+    with suppress(NotNumbersError):
+        days = dates_in(column, "days")
+        known = days[~np.isnan(days)]
+        begin, end = (str(np.datetime64(int(np.floor(day)), "D")) for day in (known.min(), known.max()))
+        return ColumnSummary(
+            name, "dates", days.size - known.size, np.unique(known).size, begin, end, {},
+            f"left out; dates: {{{name}: years}} keeps it{_with(days.size - known.size)}", first,
+        )  # fmt: skip
+    try:
+        names, places = categories_in(column)
+    except NotNumbersError:
+        return ColumnSummary(
+            name, str(column.type), column.null_count, None, None, None, {}, "left out", first
+        )
+    rows = np.bincount(places[places >= 0], minlength=len(names))
+    frequent = np.argsort(-rows, kind="stable")[:_SHOWN]
+    few = len(names) <= MOST_CATEGORIES
+    keeps = f"; categories: {{{name}: one-hot}} keeps it, as {len(names)} features" if few else ""
+    keeps += _with(int((places < 0).sum())) if few else ""
+    return ColumnSummary(
+        name, "categories" if few else "text", int((places < 0).sum()), len(names), None, None,
+        {names[i]: int(rows[i]) for i in frequent}, f"left out{keeps}", first,
+    )  # fmt: skip
+
+
+def _with(missing: int) -> str:
+    return ", with missing: drop, mean or median" if missing else ""
+
+
+def describe(path: str, separator: str = ",", decimal: str = ".") -> dict[str, Any]:
+    """Describe a CSV or Parquet file (named ``.parquet`` or ``.pq``).
+
+    Returns
+    -------
+    dict
+        ``path``, ``rows``, ``columns`` (of each what `ColumnSummary` has), ``y`` and ``partition``: names of columns
+        that could be the labels, and name the owners, the likeliest first; and ``smallest``, the least records of an
+        owner with each such partition.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    is_parquet = path.lower().endswith((".parquet", ".pq"))
+    file = (
+        read_parquet(path, "FILE")
+        if is_parquet
+        else read_csv(path, "FILE", delimiter=separator, decimal=decimal)
+    )
+    rows = file.table.num_rows
+    columns = [_summary(file, name) for name in file]
+    labels = [c for c in columns if c.holds in ("numbers", "categories") and not c.missing]
+    named = [c.column for c in labels if c.column.lower() in _LABELS]
+    others = [c.column for c in labels if c.holds == "numbers" and (c.different or 0) > 2]
+    smallest = {}
+    for c in columns:
+        # Owners hold two records at least in the mean; numbers are owners where they are few codes.
+        several = 2 <= (c.different or 0) <= rows / 2 and not c.missing and c.column not in named
+        codes = c.holds == "categories" or (
+            c.holds == "numbers" and (c.different or 0) <= MOST_CATEGORIES and _is_whole(file, c.column)
+        )
+        if several and codes:
+            smallest[c.column] = int(np.bincount(categories_in(file.table[c.column])[1]).min())
+    likely = sorted(
+        smallest, key=lambda name: next(c.holds for c in columns if c.column == name) != "categories"
+    )
+    # The last columns of numbers are likelier than the first.
+    return {
+        "path": path,
+        "rows": rows,
+        "columns": [asdict(column) for column in columns],
+        "y": [*named, *reversed([name for name in others if name not in named])],
+        "partition": likely,
+        "smallest": smallest,
+    }
+
+
+def _is_whole(file: TableFile, name: str) -> bool:
+    values = file.numbers(name)
+    return bool((values == np.floor(values)).all())
