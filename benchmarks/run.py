@@ -1,7 +1,7 @@
 """Measure p2psim beside two baselines, in one run: ratios mean something, seconds depend on the machine.
 
     python benchmarks/run.py [--smoke] [--rounds 5] [--minutes 4.5] [--json FILE]
-                             [--part baselines|networks|sweeps|scaling|large|reading|models|all ...]
+                             [--part baselines|networks|sweeps|scaling|large|reading|models|page|all ...]
 
 By default the baselines are measured, in as many of five rounds as end within five minutes; ``--part all`` measures
 everything. What is being measured is written to standard error.
@@ -11,8 +11,8 @@ simulation as one would write it by hand (``naive``), and p2psim with its array 
 figure workload (star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation excluded;
 p2psim's includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up. The other parts:
 the events of networks alone, beside limits of their own (networks.py); whole sweeps (sweep.py); how cost grows
-(scaling.py); graphs of up to a million agents (large_graphs.py); how fast results are read (reading.py); and gradients
-of models beside a plain loop and bare PyTorch (models.py).
+(scaling.py); graphs of up to a million agents (large_graphs.py); how fast results are read (reading.py); gradients of
+models beside a plain loop and bare PyTorch (models.py); and frames of a run's page in Chromium (page.py).
 """
 
 import argparse
@@ -31,6 +31,7 @@ from typing import Any
 import large_graphs
 import models
 import networks
+import page
 import reading
 import scaling
 import studies
@@ -49,6 +50,7 @@ MODULES: Mapping[str, Any] = {
     "large": large_graphs,
     "reading": reading,
     "models": models,
+    "page": page,
 }
 PARTS = ("baselines", *MODULES)
 

@@ -115,6 +115,7 @@ COMMANDS = {
     "account run": (["study"], 1),
     "show": (["study"], 0),
     "plot": (["study", "--kind", "fitness"], 0),
+    "report": (["study", "--out", "page.html"], 0),
     "compare": (["study", "both", "--metric", "relative_fitness"], None),
     "account releases": (["--loss", "0.1", "--count", "3", "--delta", "1e-6"], None),
     "account calibrate": (["--count", "3", "--epsilon", "1", "--delta", "1e-6"], None),
@@ -124,6 +125,7 @@ COMMANDS = {
     "new": (["another"], 0),
     "list": ([], 0),
     "schema": ([], 0),
+    "completion": (["bash"], 0),
 }
 NEED_THE_PART = [name for name, (_, code) in COMMANDS.items() if code and name != "data fetch"]
 

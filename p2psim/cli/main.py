@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 #: Commands in the order of the help: module and name.
 _COMMANDS = (
-    "run.run", "check.check", "show.show", "plot.plot", "verify.verify", "audit.audit", "forecast.forecast",
-    "account.account", "compare.compare", "data.data", "new.start", "catalogue.list_names", "catalogue.schema",
-    "completion.completion",
+    "run.run", "check.check", "show.show", "plot.plot", "report.report", "verify.verify", "audit.audit",
+    "forecast.forecast", "account.account", "compare.compare", "data.data", "new.start", "catalogue.list_names",
+    "catalogue.schema", "completion.completion",
 )  # fmt: skip
 _KEPT = "what was finished is kept, the same command goes on from there"
 

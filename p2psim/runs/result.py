@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -22,7 +23,7 @@ from p2psim.runs.seals import damage
 from p2psim.scenario import notices
 from p2psim.scenario.figure import PlotOptions
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.workspace import RunArrays
+from p2psim.simulation.workspace import RunArrays, Workspace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,8 +104,6 @@ class Result:
     @cached_property
     def scenario(self) -> "Scenario":
         """The resolved scenario."""
-        from p2psim.scenario.model import Scenario
-
         return self.read(lambda: Scenario.load(self.whole("scenario.yaml"), confirm_cells=True))
 
     @cached_property
@@ -196,7 +195,6 @@ class Result:
             If there is none of such a cell, replica, agent or step.
         """
         from p2psim.runs.learnt import recorded_model
-        from p2psim.simulation.workspace import Workspace
 
         if (cell, replica) not in self.models:
             none = "" if len(self.models) else ": the run recorded none (record.models: true)"
@@ -316,8 +314,6 @@ class Result:
         return latex(self.summary().drop(columns="cell"))
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False)}"
 
     def _with_swept(self, table: "pd.DataFrame") -> "pd.DataFrame":
@@ -398,3 +394,7 @@ class Result:
         files = report.draw(self, *args, **kwargs)
         store.add_figures(self.path, files)
         return files
+
+    def report(self, cell: int = 0, replica: int | None = None, height: int = 900) -> Any:
+        """Show the page of the run in a notebook, playing a replica of a cell; ``str()`` of it is the HTML."""
+        return import_module("p2psim.report.page").shown(self, cell, replica, height)

@@ -1,8 +1,12 @@
-"""Figures are inspected inside the project's look, as they are drawn, and written with few pixels."""
+"""Figures are inspected inside the project's look, as they are drawn, and written with few pixels.
+
+Runs whose pages are inspected are shared by the files that do so.
+"""
 
 from collections.abc import Iterator
 
 import pytest
+from page_cases import Case, make_cases
 
 from p2psim.report import files, style
 
@@ -17,3 +21,9 @@ def few_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
 def look() -> Iterator[None]:
     with style.look():
         yield
+
+
+@pytest.fixture(scope="session")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
+    """Runs of each kind that a page plays."""
+    return make_cases(tmp_path_factory.mktemp("pages"))

@@ -1,0 +1,114 @@
+"""A page for a run: one HTML file that shows its results and plays a recorded replica, without a server or network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from p2psim.core.errors import InputError
+from p2psim.core.files import write_text
+from p2psim.report.page.encoding import Packer, assembled
+from p2psim.report.page.recording import open_recording
+from p2psim.report.page.replica import replica as plain_replica
+from p2psim.report.page.study import study
+from p2psim.runs.result import Result
+from p2psim.runs.verification import ReplicaCheck
+
+#: The page's name in the run folder.
+NAME = "report.html"
+
+
+def page(
+    result: Result,
+    cell: int = 0,
+    replica: int | None = None,
+    begin: float | None = None,
+    end: float | None = None,
+    *,
+    question: str = "",
+    checked: Sequence[ReplicaCheck] | None = None,
+) -> str:
+    """Make the page of a run: the same bytes for the same run folder, libraries and zlib.
+
+    Parameters
+    ----------
+    result : Result
+    cell : int
+        The cell whose replica is played.
+    replica : int, optional
+        The replica that is played; the first one of the cell when left out.
+    begin, end : float, optional
+        Times between which its events are played; from the first event on, as many as a page can hold, when left out.
+    question : str
+        What the study asks.
+    checked : sequence of ReplicaCheck, optional
+        What ``p2psim verify`` found.
+
+    Returns
+    -------
+    str
+        The HTML.
+
+    Raises
+    ------
+    InputError
+        If there is no such cell or replica, or nothing of it can be played between these times.
+    """
+    if begin is not None and end is not None and not begin < end:
+        raise InputError(f"--from, --to: the first must be the earlier time; got {begin:g} and {end:g}")
+    packer = Packer()
+    plain: dict[str, Any] = {"study": study(result, packer, question, checked), "replica": None}
+    if result.events is not None and result.links is not None:
+        if replica is None:
+            rows = result.events["replica"][result.events["cell"] == cell]
+            replica = int(rows.min()) if len(rows) else 0
+        held = open_recording(result, cell, replica)
+        plain["replica"] = plain_replica(held, packer, begin, end)
+        if not plain["replica"]["events"]["count"]:
+            raise InputError(
+                f"--from, --to: no event lies between these times; the replica lasts from 0 to {held.end:g}"
+            )
+    elif replica is not None:
+        raise InputError(
+            f"--replica: {result.path} has no events to play; set record.events: true and run again"
+        )
+    return assembled(plain, packer, f"{result.described.name} · p2psim")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page inside a notebook.
+
+    Attributes
+    ----------
+    text : str
+        Its HTML.
+    height : int
+        In pixels.
+    """
+
+    text: str
+    height: int
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"a page of {len(self.text):,} characters"
+
+    def _repr_html_(self) -> str:
+        style = f"width: 100%; height: {self.height}px; border: 0"
+        return f'<iframe srcdoc="{escape(self.text)}" style="{style}" title="p2psim"></iframe>'
+
+
+def shown(result: Result, cell: int = 0, replica: int | None = None, height: int = 900) -> Shown:
+    """Make the page of a run for a notebook; see `page`."""
+    return Shown(page(result, cell, replica), height)
+
+
+def write_page(result: Result, path: Path | None = None, **choices: Any) -> Path:
+    """Write the page of a run; see `page`. Its place is ``report.html`` in the run folder by default."""
+    path = result.path / NAME if path is None else path
+    write_text(path, page(result, **choices))
+    return path

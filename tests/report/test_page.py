@@ -1,0 +1,156 @@
+"""The page of a run: what is in it, that it is the same each time, and that the command writes it."""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_study as small
+from page_cases import CASES, Case
+
+import p2psim
+from p2psim.cli.main import main, parser
+from p2psim.core.errors import InputError
+from p2psim.core.events import COLUMNS, KINDS, OUTCOMES
+from p2psim.report.page import page
+from p2psim.report.page.encoding import as_json, unpacked
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_events_come_out_as_they_are_in_the_run_folder(cases: dict[str, Case], name: str) -> None:
+    plain, arrays = unpacked(cases[name].file.read_text())
+    events = cases[name].result.events
+    assert events is not None
+    size = plain["replica"]["events"]["count"]
+    assert size == len(events)
+    changes = np.unpackbits(arrays["time/changes"])[:size]
+    found = {"seq": np.arange(size), "time": arrays["time/moments"][np.cumsum(changes) - 1]}
+    found["cause"] = np.where(arrays["back"] == 0, -1, found["seq"] - arrays["back"])
+    for column in COLUMNS:
+        values = found.get(column, arrays.get(column))
+        if column in ("kind", "outcome"):
+            values = np.array(KINDS if column == "kind" else OUTCOMES)[values]
+        assert values.tolist() == events[column].tolist(), column
+    links = cases[name].result.links
+    assert links is not None
+    drawn = len(links) if plain["replica"]["links"]["drawn"] else 0
+    assert arrays["link/b"].tolist() == links["b"].tolist()[:drawn]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_page_stands_alone_and_is_small(cases: dict[str, Case], name: str) -> None:
+    text = cases[name].file.read_text()
+    assert "http://" not in text
+    assert "https://" not in text
+    assert len(text.encode()) < 500_000
+    assert '<link rel="stylesheet"' not in text
+    assert " src=" not in text.partition('<script type="application/json"')[0]
+
+
+def test_the_same_run_gives_the_same_bytes(cases: dict[str, Case]) -> None:
+    case = cases["graph"]
+    again = p2psim.Result.load(case.folder)
+    assert page(again, question="What happened?").encode() == case.file.read_bytes()
+
+
+def test_spending_is_that_of_the_ledger(cases: dict[str, Case]) -> None:
+    for name, (_, cost) in CASES.items():
+        _, arrays = unpacked(cases[name].file.read_text())
+        ledger = cases[name].result.ledger.sort_values("agent")
+        counts = arrays["spent/count"].reshape(len(ledger), -1)
+        epsilon = arrays["spent/epsilon"].reshape(len(ledger), -1)
+        assert counts[:, -1].tolist() == ledger["releases"].tolist()
+        np.testing.assert_allclose(epsilon[:, -1], ledger["epsilon_claimed"])
+        if cost is not None:
+            np.testing.assert_allclose(epsilon, counts * cost)
+
+
+def test_findings_name_those_who_stayed_behind(tmp_path: Path) -> None:
+    tree = small.tree(replicas=1, sweep={})
+    tree["network"]["availability"] = {
+        "kind": "scripted",
+        "path": str(tmp_path / "away.csv"),
+        "spans_are": "absent",
+    }
+    (tmp_path / "away.csv").write_text("agent,begin,end\n2,0,\n")
+    p2psim.run(p2psim.Scenario.from_dict(tree), tmp_path / "run", progress=False)
+    plain, _ = unpacked(page(p2psim.Result.load(tmp_path / "run")))
+    behind, dropouts, collided, _ = plain["replica"]["findings"]
+    assert behind["agents"] == [2]
+    assert "agent 2 with 0 (offline 100% of the time)" in behind["text"]
+    assert "most was agent 2 (100%)" in dropouts["text"]
+    assert collided["text"].startswith("Nowhere")
+
+
+def test_a_stretch_of_time_knows_what_was_before(cases: dict[str, Case]) -> None:
+    result = cases["dropouts"].result
+    events = result.events
+    assert events is not None
+    middle = float(events["time"].iloc[len(events) // 2])
+    plain, arrays = unpacked(page(result, begin=middle))
+    first = plain["replica"]["events"]["first"]
+    assert first == int((events["time"] < middle).sum())
+    before = events[:first]
+    by_agent = (
+        before[before["kind"].isin(["join", "leave"]) & (before["agent"] >= 0)]
+        .groupby("agent")["kind"]
+        .last()
+    )
+    for agent, kind in by_agent.items():
+        assert arrays["before/present"][agent] == (kind == "join")
+    assert arrays["before/sums"][2] == (before["kind"] == "deliver").sum()
+    with pytest.raises(InputError, match="no event lies between these times"):
+        page(result, begin=1e9)
+    with pytest.raises(InputError, match="the first must be the earlier"):
+        page(result, begin=2.0, end=1.0)
+    with pytest.raises(InputError, match="cell 0 has the replicas 0 to 0; got 7"):
+        page(result, replica=7)
+
+
+def test_the_command_writes_it(
+    cases: dict[str, Case], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "page.html"
+    assert main(["report", str(cases["star"].folder), "--verify", "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(out), "bytes": out.stat().st_size}
+    plain, _ = unpacked(out.read_text())
+    assert plain["study"]["verified"]["simulations"] == 1
+    assert plain["study"]["verified"]["wrong"] == []
+    assert main(["report", str(cases["star"].folder), "--cell", "3"]) == 2
+
+
+def test_without_events_there_is_a_page_without_a_player(tmp_path: Path) -> None:
+    record = {"metrics": ["relative_fitness"], "every": 10}
+    result = p2psim.run(small.scenario(replicas=1, record=record), tmp_path / "run", progress=False)
+    plain, arrays = unpacked(page(result))
+    assert plain["replica"] is None
+    assert len(plain["study"]["curves"]) == 2
+    assert arrays["curve/0/step"].tolist() == [0, 10, 20, 30, 40]
+    with pytest.raises(InputError, match="has no events to play"):
+        page(result, replica=0)
+
+
+def test_notebooks_show_it(cases: dict[str, Case]) -> None:
+    shown = cases["star"].result.report()._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "<pre>" in cases["star"].result.scenario._repr_html_()
+    assert "<table" in cases["star"].result._repr_html_()
+
+
+def test_its_documentation_names_every_option() -> None:
+    documented = set(re.findall(r"`(--\w+)", (ROOT / "docs/report.md").read_text()))
+    (commands,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    options = {name for action in commands.choices["report"]._actions for name in action.option_strings}
+    assert options - {"-h", "--help", "--parts"} <= documented
+
+
+def test_text_cannot_end_a_script() -> None:
+    text = as_json({"a": "</script><!-- https://x", "b": float("inf"), "c": float("nan")})
+    assert "</" not in text
+    assert "<!--" not in text
+    assert "://" not in text
+    assert json.loads(text) == {"a": "</script><!-- https://x", "b": "∞", "c": None}
