@@ -84,7 +84,7 @@ ROWS = (
         {"collaboration-0-0-1000": "w_fig6_value_small", "collaboration-0-0-100000": "w_fig6_value_large"},
     ),
     Row(
-        "w_fig7_fraud", 20, {"fitness-l2-0.5": "w_fig7_fraud_half", "fitness-l2-5e-06": "w_fig7_fraud_small"}
+        "w_fig7_fraud", 100, {"fitness-l2-0.5": "w_fig7_fraud_half", "fitness-l2-5e-06": "w_fig7_fraud_small"}
     ),
     Row(
         "w_fig8_fraud_surface",
