@@ -96,7 +96,10 @@ def test_the_script_makes_each_image_of_the_pages_once():
 def test_numbers_are_those_of_the_last_records(tmp_path):
     swept = "sweep={learning.algorithm.form: [printed], learning.algorithm.horizon: [10]}"
     result = p2psim.run(
-        Scenario.load(SCENARIOS["w_frozen"], [swept, "replicas=3"]), tmp_path / "run", jobs=1, progress="none"
+        Scenario.load(SCENARIOS["w_frozen"], [swept, "labels={}", "replicas=3"]),
+        tmp_path / "run",
+        jobs=1,
+        progress="none",
     )
     ends = result.metrics.groupby("replica")["value"].last()
     (line,) = csv.DictReader(make_papers.numbers(tmp_path / "run").splitlines())

@@ -87,6 +87,16 @@ def test_a_number_of_the_data_is_the_axis_and_lines_are_medians() -> None:
 
 
 @pytest.mark.usefixtures("look")
+def test_baselines_set_the_scale_where_the_run_itself_shows_one_value_alone() -> None:
+    made = run()
+    made.metrics.loc[made.metrics["model"] == "main", "value"] = 0.5
+    made.metrics.loc[made.metrics["model"] == "local", "value"] *= 1.5  # from 0.63 to 0.75
+    (axes,) = draw_finals(made)["finals-test_accuracy"].axes
+    low, high = axes.get_ylim()
+    assert low < 0.5 < 0.75 < high
+
+
+@pytest.mark.usefixtures("look")
 def test_without_such_a_number_every_cell_has_a_row_and_a_baseline_is_a_line_that_sets_no_scale() -> None:
     made = run((20,), flag="not_private")
     made.metrics.loc[made.metrics["model"] == "local", "value"] = 77.0

@@ -38,7 +38,10 @@ def ends(name: str, folder: Path, *changes: str):
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("f_fig5_top.yaml", [f"sweep.zip={{data.shuffle: [true], data.features: [{WHITENED}]}}"]),
+        (
+            "f_fig5_top.yaml",
+            [f"sweep.zip={{data.shuffle: [true], data.features: [{WHITENED}]}}", "labels={}"],
+        ),
         # Generated: few gradients are long enough to be clipped, and what clipping moves would depend on the noise.
         ("w_fig3_surface.yaml", ["sweep.data.source.points=[30000]", f"learning.algorithm={DESCENT}"]),
     ],

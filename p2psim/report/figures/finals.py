@@ -150,6 +150,8 @@ def against_figure(source: Source, metrics: Sequence[str], key: str, title: str)
         looks = panels.references(of_metric)
         mains = [one for one in of_metric if one.is_main] or of_metric
         values = np.concatenate([one.what["value"].to_numpy(dtype=float) for one in mains])
+        if np.ptp(values) == 0:  # nothing was learnt, so that the baselines are what there is to see
+            values = np.concatenate([one.what["value"].to_numpy(dtype=float) for one in of_metric])
         log = scales.is_log(source.log, values, is_fraction(metric))
         for panel, axes in enumerate(row):
             scales.fit_values(axes, values, log, is_fraction(metric))
