@@ -124,6 +124,10 @@ def audit(
         )
     if any(way.trial.audited < way.trial.limit for way in audited):
         notes["of an agent's releases the first were looked at, as many as are audited"] = None
+    if samples > MOST_MINIMISATIONS and any(
+        way.system.mechanism == "objective perturbation" for way in audited
+    ):
+        notes[f"objective perturbation minimises in each run: {MOST_MINIMISATIONS:,} were made"] = None
     return Audit(audited, tuple(notes), samples, gamma)
 
 
@@ -153,10 +157,6 @@ def _modes(grid: Sequence[Cell], replica: int, workspace: Workspace, notes: dict
         if perturbs:
             for key, of_start in _starts(cell).items():
                 modes.setdefault(key, ([], len(of_start.agents), of_start))[0].append(index)
-            if how == "objective":
-                notes[
-                    f"{how} perturbation minimises in each run: at most {MOST_MINIMISATIONS:,} were made"
-                ] = None
         elif cell.setup.plan.limit.start is not None:
             notes[
                 f"the start {start.kind}{f' by the {how}' * bool(how)}, which is a release, was not audited"

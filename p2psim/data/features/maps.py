@@ -244,8 +244,8 @@ class RandomFourier(Feature):
     """
 
     kind: Literal["random-fourier"] = "random-fourier"
-    components: Count = Field(description="number of features q")
-    width: Positive = Field(description="standard deviation of the kernel, in units of x")
+    components: Count = Field(100, description="number of features q")
+    width: Positive = Field(1.0, description="standard deviation of the kernel, in units of x")
 
     needs_public: ClassVar[bool] = False
 
