@@ -256,6 +256,38 @@ def test_a_shuffled_epoch_costs_as_much_as_all_records(accountant, tmp_path):
     np.testing.assert_allclose((part.noise / whole.noise)[:, 0], np.array([5, 7.5, 12.5])[owner], rtol=1e-12)
 
 
+def test_sampled_owners_are_not_amplified(tmp_path):
+    """Who takes part shows in who answers: a release of two owners drawn of four costs what one of all four does."""
+    workspace = Workspace(tmp_path)
+
+    def book(asked, commits):
+        algorithm = {"kind": "fedavg", "step": 0.1, "commits": commits}
+        tree = {
+            "name": "sampled",
+            "network": {
+                "topology": {"kind": "star", "agents": 4},
+                "exchange": {"kind": "round", "participants": asked},
+            },
+            "data": {"source": {"kind": "linear-classification", "points": 20, "dimension": 2}},
+            "learning": {"algorithm": algorithm, "loss": "logistic", "regularizer": {"l2": 0.01}},
+            "privacy": {
+                "mechanism": "gaussian",
+                "epsilon": 5.0,
+                "delta": 1e-5,
+                "accountant": ["rdp"],
+                "sensitivity": {"kind": "clip", "norm": "l2", "bound": 1.0},
+                "allocation": {"kind": "cap", "releases": 10},
+            },
+            "record": {"metrics": ["objective"], "every": 10},
+        }
+        return simulate(Scenario.from_dict(tree), 0, workspace).ledger
+
+    drawn = book(2, 10)
+    assert drawn["releases"].sum() == 20
+    for count, lost in zip(drawn["releases"].tolist(), drawn["epsilon_rdp"].tolist(), strict=True):
+        assert lost == pytest.approx(book(4, count)["epsilon_rdp"][0], rel=1e-12)
+
+
 def test_each_agent_has_its_own_rate_however_many_there_are(tmp_path):
     """Batches of 5 among 300 owners with 10 to 309 records: basic composition by hand for each."""
     sizes = {str(i): 10 + i for i in range(300)}
