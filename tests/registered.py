@@ -57,6 +57,7 @@ KEYS: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "mlp"): {"layers": [5, 4], "activation": "tanh"},
     ("source", "csv"): {"path": "people.csv", "y": "age"},
     ("source", "parquet"): {"path": "people.parquet", "y": "age"},
+    ("source", "libsvm"): {"path": "people.svm"},
     ("source", "arrays"): {"records": Arrays.rows(np.eye(12), np.arange(12.0)).records},
     ("source", "arff"): {"path": str(PLUGINS / "people.arff"), "y": "pays"},
     ("partition", "contiguous"): {"sizes": [2, 3, 4]},

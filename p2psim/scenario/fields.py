@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr, ValidationError
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.faults import faults_of, make_whole
@@ -26,6 +26,7 @@ from p2psim.network.section import NetworkSection
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.scenario import yaml
+from p2psim.scenario.budgets import with_budgets
 from p2psim.scenario.figure import Figures
 from p2psim.scenario.labels import Labels
 from p2psim.scenario.notices import PATTERN, checked_name
@@ -108,8 +109,10 @@ class ScenarioFields(Options, defer_build=True):
     network: NetworkSection = Field(description="who wakes, who hears whom, and when")
     data: DataSection = Field(description="what each agent holds")
     learning: LearningSection = Field(description="what is computed")
-    privacy: PrivacySection = Field(
-        PrivacySection(mechanism=NoNoise()), description="what is released at which cost"
+    privacy: Annotated[PrivacySection, BeforeValidator(with_budgets)] = Field(
+        PrivacySection(mechanism=NoNoise()),
+        description="what is released at which cost; budgets may come from a CSV file with columns agent, epsilon, as "
+        "epsilon: {path: budgets.csv}",
     )
     record: RecordSection = Field(RecordSection(), description="what is kept")
     independent: list[Literal[PURPOSES]] = Field(  # type: ignore[valid-type]

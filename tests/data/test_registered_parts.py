@@ -108,6 +108,7 @@ def test_each_random_feature_has_a_stream_of_its_own():
 #: Small files in place of those that somebody may have.
 FILES = {
     "csv": "age,hours\n30,1\n40,2\n50,3\n",
+    "libsvm": "30 1:1\n40 1:2\n50 2:3\n",
     "creditcard": "Time,V1,Amount,Class\n0,1.5,2,0\n1,-1.5,2,1\n2,0.5,7,0\n",
     "movielens-100k": "1\t1\t5\t0\n1\t2\t3\t0\n2\t1\t4\t0\n",
 }

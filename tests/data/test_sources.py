@@ -377,7 +377,8 @@ def test_every_source_tells_what_it_is():
     described = parts("source")
     assert set(described) >= {
         "lending", "lending-small", "hospital", "medpar", "schools", "digits", "breast-cancer",
-        "movielens-100k", "creditcard", "linear-regression", "linear-classification", "csv", "parquet", "arrays",
+        "movielens-100k", "creditcard", "linear-regression", "linear-classification", "csv", "parquet", "libsvm",
+        "arrays",
     }  # fmt: skip
     assert all(source.about and source.citation and source.licence for source in described.values())
 

@@ -10,6 +10,7 @@ from p2psim.data.sources.arrays import Arrays
 from p2psim.data.sources.base import DataSource
 from p2psim.data.sources.downloaded import CreditCard, MovieLens100K
 from p2psim.data.sources.files import CSVFile, ParquetFile
+from p2psim.data.sources.libsvm import LibSVMFile
 from p2psim.data.sources.linear import LinearClassification, LinearRegression
 from p2psim.data.sources.packaged import CURE, Hospital, Lending, LendingSmall, Medpar, Schools
 from p2psim.data.sources.scikit import BreastCancer, Digits
@@ -17,7 +18,7 @@ from p2psim.data.sources.scikit import BreastCancer, Digits
 register_all(
     [
         Lending, LendingSmall, Hospital, Medpar, Schools, Digits, BreastCancer, MovieLens100K, CreditCard,
-        LinearRegression, LinearClassification, CSVFile, ParquetFile, Arrays,
+        LinearRegression, LinearClassification, CSVFile, ParquetFile, LibSVMFile, Arrays,
     ]
 )  # fmt: skip
 
