@@ -1,6 +1,7 @@
 """``p2psim plot``: draw the figures of a run."""
 
 import argparse
+from pathlib import Path
 
 from p2psim.cli.arguments import ANY, as_given, command, number, option, read_references
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
@@ -59,8 +60,9 @@ from p2psim.core.printing import print_json
 def plot(args: argparse.Namespace) -> None:
     """``p2psim plot``."""
     from p2psim.runs.result import Result
+    from p2psim.runs.unfinished import so_far
 
-    files = Result.load(args.run).plot(
+    files = (so_far(Path(args.run)) or Result.load(args.run)).plot(
         args.kind,
         folder=args.out,
         reference=read_references(args.reference),

@@ -3,7 +3,8 @@
 #: Kinds of figures, each a file in `p2psim.report.figures`.
 KIND_NAMES = (
     *("fitness", "timing", "epsilon", "size", "curves", "finals", "agents", "groups", "targets", "paired"),
-    *("network", "load", "collaboration", "alone", "ecdf"),
+    *("network", "load", "collaboration", "alone", "ecdf", "degree", "heatmap", "front"),
+    *("spacetime", "graph", "spent", "forecast"),
 )
 
 #: In the place of a kind: all that a run can give.

@@ -221,12 +221,42 @@ _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         {"draws": "relative_fitness", "records": ("isolated_fitness",)},
     ),
     "ecdf": ("distribution of last values over single agents", "a metric under record.per_agent", {}),
+    "degree": (
+        "last values of single agents against their number of neighbours and their betweenness",
+        "a metric under record.per_agent",
+        {},
+    ),
+    "heatmap": ("last values over two swept keys", "two swept keys", {}),
+    "front": ("last values against the privacy spent, and the best for each ε", "cells with different ε", {}),
+    "spacetime": (
+        "messages between agents over time, absences, and what did not arrive",
+        "events",
+        {"needs_events": True},
+    ),
+    "graph": (
+        "agents and links: who reached what, and where messages failed",
+        "events",
+        {"needs_events": True},
+    ),
+    "spent": (
+        "ε that each agent has spent, over time",
+        "events and an even allocation",
+        {"needs_events": True},
+    ),
+    "forecast": ("means over replicas beside what is forecast", "a scenario that can be forecast", {}),
 }
 
 #: Modules of the figures that have none of their name.
 _HOMES = dict.fromkeys(("curves", "fitness", "groups"), "bands")
 _HOMES |= dict.fromkeys(("epsilon", "size"), "power")
 _HOMES |= {"collaboration": "alone", "load": "finals", "paired": "finals", "ecdf": "agents"}
+_HOMES |= {
+    "degree": "graph",
+    "heatmap": "surface",
+    "front": "surface",
+    "spent": "spending",
+    "forecast": "spending",
+}
 
 
 def _figure(name: str) -> type[Figure]:

@@ -113,14 +113,14 @@ def _follows(values: pd.Series[Any], given: pd.Series[Any]) -> bool:
 def _dimension(source: Source, keys: list[str], cells: pd.DataFrame) -> Dimension:
     """One of keys that are left; of several, the one that says all of them, or their values side by side."""
     whole = cells.astype(str).agg("|".join, axis=1)
+    given = source.values.get("zip", {})
     telling = [key for key in keys if _follows(whole, cells[key].astype(str))]
-    if telling:
+    if telling and not set(whole) <= set(given):
         keys = sorted(telling, key=lambda key: (key not in source.values, keys.index(key)))[:1]
     names = [source.names.get(key) or name for key, name in zip(keys, names_of(keys), strict=True)]
     if len(keys) == 1:
         names = [source.names.get(keys[0]) or names_of(source.swept)[source.swept.index(keys[0])]]
     known = list(dict.fromkeys(whole)) if len(keys) > 1 else list(dict.fromkeys(cells[keys[0]]))
-    given = source.values.get("zip", {})
     numbers = numbers_of(known) if len(keys) == 1 else None
     if numbers is not None:
         known = [known[i] for i in np.argsort(numbers, kind="stable")]

@@ -267,8 +267,11 @@ def source(result: Any, metric: str | None = None, **words: Any) -> Source:
         key: {as_text(parts.get(key, {}).get(text, text)): words for text, words in known.items()}
         for key, known in values.items()
     }
+    metrics = relabelled(result.metrics, parts)
+    if "zip" in values:  # by the texts of several columns
+        values["zip"] = given_words(scenario, metrics)[1]["zip"]
     return Source(
-        metrics=relabelled(result.metrics, parts),
+        metrics=metrics,
         **{name: getattr(result, name) for name in ("ledger", "agents", "events", "manifest")},
         scenario=scenario,
         warnings=tuple(getattr(result, "warnings", ())),

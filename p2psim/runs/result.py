@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import cached_property
 from html import escape
 from importlib import import_module
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError
 from p2psim.core.faults import path_of
-from p2psim.core.options import given
 from p2psim.core.printing import key_values
 from p2psim.core.registry import missing_of
 from p2psim.runs import manifest as manifests
@@ -21,7 +19,6 @@ from p2psim.runs import store
 from p2psim.runs.manifest import Manifest
 from p2psim.runs.seals import damage
 from p2psim.scenario import notices
-from p2psim.scenario.figure import PlotOptions
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.workspace import RunArrays, Workspace
 
@@ -387,13 +384,9 @@ class Result:
 
     def plot(self, *args: Any, **kwargs: Any) -> Any:
         """Draw the figures of :mod:`p2psim.report`; arguments are those of ``p2psim.report.draw``."""
-        # Figures stand above results: they are loaded by name, and only when they are asked for.
-        report = import_module("p2psim.report")
-        names = signature(report.draw).parameters
-        given(PlotOptions, **dict(zip(list(names)[1:], args, strict=False)), **kwargs)
-        files = report.draw(self, *args, **kwargs)
-        store.add_figures(self.path, files)
-        return files
+        from p2psim.runs.unfinished import plot
+
+        return plot(self, *args, **kwargs)
 
     def report(self, cell: int = 0, replica: int | None = None, height: int = 900) -> Any:
         """Show the page of the run in a notebook, playing a replica of a cell; ``str()`` of it is the HTML."""

@@ -92,7 +92,8 @@ def run(
                 owner = int(rng.integers(owners))
                 for kind, agent, peer in (("wake", owner, -2), ("commit", -1, owner)):
                     events.append({"cell": cell, "replica": replica, "seq": 2 * seq + (kind == "commit"),
-                                   "time": time, "kind": kind, "agent": agent, "peer": peer})  # fmt: skip
+                                   "time": time, "kind": kind, "agent": agent, "peer": peer, "outcome": "ok",
+                                   "cause": -1, "release": -1, "version": 0})  # fmt: skip
     frame = pd.DataFrame(metrics)
     frame["agent"] = frame["agent"].astype("Int32")
     return Run(

@@ -22,7 +22,8 @@ from p2psim.scenario.rules import all_meanings
 
 SWEEP = {"privacy.epsilon": [1.0, 10.0, 100.0]}
 #: Kinds that need groups, a target, a reference, isolated ψ, or records of the network: others test them.
-ASKED_FOR = ("groups", "targets", "paired", "network", "load", "collaboration", "alone")
+OTHERS = ("degree", "front", "spacetime", "graph", "spent", "forecast", "heatmap")
+ASKED_FOR = ("groups", "targets", "paired", "network", "load", "collaboration", "alone", *OTHERS)
 STEPS = np.arange(0, 301, 10)
 
 
@@ -35,7 +36,15 @@ def test_every_kind_writes_its_files(tmp_path) -> None:
     paths = draw(r)
     assert {p.name for p in paths} == {
         f"{stem}.{end}"
-        for stem in ("fitness", "timing", "epsilon", "size", "curves-test_accuracy", *of_agents)
+        for stem in (
+            "fitness",
+            "timing",
+            "epsilon",
+            "size",
+            "curves-test_accuracy",
+            "heatmap-relative_fitness",
+            *of_agents,
+        )
         for end in ("png", "svg", "csv")
     }
     assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == sorted(p.name for p in paths)

@@ -11,19 +11,22 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from p2psim.core.errors import InputError
-from p2psim.core.events import LEARNER
+from p2psim.core.events import FAILURES, LEARNER, OUTCOMES
 from p2psim.report import panels, scales, style
 from p2psim.report.source import Source
 
 #: Commits an owner beyond which marks run together: only the first ones are shown then.
 MARKS_PER_OWNER = 60
 
+#: Outcomes of messages that the network did not deliver.
+FAILED = tuple(OUTCOMES[code] for code in FAILURES)
+
 #: Owners that are named on the axis.
 NAMED = 30
 
 
-def events_of_one(source: Source) -> tuple[int, int, pd.DataFrame]:
-    """Cell, replica and events of the first recorded replica, in their order.
+def events_of_one(source: Source, wrong: bool = False) -> tuple[int, int, pd.DataFrame]:
+    """Cell, replica and events of the first recorded replica, in order; if asked, the first where messages failed.
 
     Raises
     ------
@@ -32,8 +35,12 @@ def events_of_one(source: Source) -> tuple[int, int, pd.DataFrame]:
     """
     if source.events is None or source.events.empty:
         raise InputError("the run recorded no events; set record.events: true and run again")
-    cell, replica = source.events[["cell", "replica"]].min().tolist()
-    events = source.events[(source.events["cell"] == cell) & (source.events["replica"] == replica)]
+    events = source.events
+    failed = events[(events["kind"] == "drop") & events["outcome"].isin(FAILED)] if wrong else events.iloc[:0]
+    cell, replica = (
+        (failed if len(failed) else events).sort_values(["cell", "replica"])[["cell", "replica"]].iloc[0]
+    )
+    events = events[(events["cell"] == cell) & (events["replica"] == replica)]
     return int(cell), int(replica), events.sort_values("seq", kind="stable", ignore_index=True)
 
 
@@ -123,8 +130,6 @@ def draw_timing(source: Source) -> dict[str, Figure]:
 
 def _refused(events: pd.DataFrame, end: float) -> pd.DataFrame:
     """Wakes that the learner refused or had wait, until a time."""
-    if "outcome" not in events:
-        return events.iloc[:0]
     refused = (events["kind"] == "wake") & events["outcome"].isin(["busy", "queued", "offline"])
     return events[refused & (events["time"] <= end)]
 

@@ -1,0 +1,144 @@
+"""The graph of one replica: agents by what they reached, links by what failed on them; and agents by their degree."""
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from p2psim.core.errors import InputError
+from p2psim.core.events import LEARNER
+from p2psim.report import panels, style
+from p2psim.report.figures.agents import by_number, last_values, metrics_of_agents
+from p2psim.report.figures.spacetime import messages
+from p2psim.report.figures.timing import events_of_one
+from p2psim.report.source import Source
+from p2psim.report.words import words
+
+#: More agents than this are a cloud.
+MOST = 2000
+
+#: Numbers of the table of agents that the metric of an agent is drawn against, and their words.
+PLACES = {"degree": "number of neighbours", "betweenness_centrality": "betweenness centrality (fraction)"}
+
+
+def links_of(source: Source, cell: int, replica: int) -> pd.DataFrame:
+    """Links of one simulation: ``a``, ``b``, each once; −1 is the learner.
+
+    Raises
+    ------
+    InputError
+        If the run did not record them.
+    """
+    links = getattr(source.result, "links", None)
+    if links is None:
+        raise InputError("the run recorded no links; set record.events: true and run again")
+    mine = links[(links["cell"] == cell) & (links["replica"] == replica)][["a", "b"]]
+    return mine.drop_duplicates().astype(int)
+
+
+def draw_graph(source: Source) -> dict[str, Figure]:
+    """Agents in colours by the metric asked for, ε spent, or degree; links red where messages failed.
+
+    Raises
+    ------
+    InputError
+        If the run recorded no events, or has too many agents.
+    """
+    import networkx as nx
+
+    cell, replica, events = events_of_one(source, wrong=True)
+    links = links_of(source, cell, replica)
+    what, values = _colour(source, cell, replica)
+    if len(values) > MOST:
+        raise InputError(f"{len(values)} agents are too many to draw their graph; up to {MOST:,} are drawn")
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(values.index)
+    graph.add_edges_from(zip(links["a"], links["b"], strict=True))
+    places = nx.kamada_kawai_layout(graph) if len(graph) <= 150 else nx.spring_layout(graph, seed=0)
+    failed = _failures(events)
+    figure, axes = style.new_axes(0.72 * style.page().width)
+    ends = [(min(a, b), max(a, b)) for a, b in graph.edges]
+    shares = np.array([failed.get(pair, 0.0) for pair in ends])
+    segments = [(places[a], places[b]) for a, b in ends]
+    some = bool(shares.any())
+    shades = colormaps["Reds"](0.25 + 0.6 * shares / max(float(shares.max()), 1e-9)) if some else ["0.7"]
+    lines = LineCollection(
+        segments, colors=shades, zorder=1, linewidths=0.05 * style.page().font + 1.6 * shares
+    )
+    axes.add_collection(lines)
+    size = float(np.clip(6000 / len(values), 12, 220)) * (style.page().font / 10.5) ** 2
+    at = np.array([places[agent] for agent in values.index])
+    dots = axes.scatter(
+        at[:, 0], at[:, 1], c=values, s=size, cmap="viridis", edgecolor="white", linewidth=0.5, zorder=2
+    )
+    if LEARNER in places:
+        x, y = map(float, places[LEARNER])
+        axes.scatter([x], [y], marker="s", s=1.6 * size, color="black", zorder=2)
+        axes.annotate("learner", (x, y), xytext=(10, 8), textcoords="offset points")
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    bar = figure.colorbar(dots, ax=axes, shrink=0.8)
+    bar.set_label(style.in_lines(what, 40))
+    bar.outline.set_visible(False)
+    style.note(axes, "agents", values.index, values)
+    remark = f"One replica (cell {cell}, replica {replica}): {len(values)} agents, {len(ends)} links"
+    remark += f"; red: up to {100 * shares.max():.0f} % of the messages of a link failed." if some else "."
+    panels.finish(figure, source, f"the graph, by {what.split(',')[0].split(' (')[0]}", [remark])
+    return {"graph": figure}
+
+
+def _colour(source: Source, cell: int, replica: int) -> tuple[str, "pd.Series[float]"]:
+    """Label and value of each agent."""
+    try:
+        metric = metrics_of_agents(source)[0]
+    except InputError:
+        if source.metric is not None:
+            raise
+    else:
+        table = last_values(source, metric).query("cell == @cell and replica == @replica and model == 'main'")
+        if len(table):
+            return style.metric_label(metric), table.set_index("agent")["value"].astype(float).sort_index()
+    ledger = source.ledger[(source.ledger["cell"] == cell) & (source.ledger["replica"] == replica)].set_index(
+        "agent"
+    )
+    spent = ledger["epsilon_claimed"].astype(float).sort_index()
+    if np.isfinite(spent).all() and spent.nunique() > 1:
+        return "privacy spent ε", spent
+    agents = source.agents[(source.agents["cell"] == cell) & (source.agents["replica"] == replica)].set_index(
+        "index"
+    )
+    return "number of neighbours", agents["degree"].astype(float).sort_index()
+
+
+def _failures(events: pd.DataFrame) -> dict[tuple[int, int], float]:
+    """Share of the messages over each link that did not arrive."""
+    sent = messages(events)
+    low, high = np.minimum(sent["sender"], sent["receiver"]), np.maximum(sent["sender"], sent["receiver"])
+    shares = (sent["outcome"] != "ok").groupby([low, high]).mean()
+    return {(int(a), int(b)): float(share) for (a, b), share in shares.items()}  # type: ignore[misc, has-type]
+
+
+def draw_degree(source: Source) -> dict[str, Figure]:
+    """Last values of single agents against their number of neighbours, and against their betweenness.
+
+    Raises
+    ------
+    InputError
+        If no metric was recorded of single agents, or all agents have the same place in the graph.
+    """
+    figures = {}
+    for metric in metrics_of_agents(source):
+        for column, what in PLACES.items():
+            if column not in source.agents or source.agents[column].nunique() < 2:
+                continue
+            agents = source.agents.rename(columns={"index": "agent"})[["cell", "replica", "agent", column]]
+            table = last_values(source, metric).merge(
+                agents.astype({"agent": "int64"}), on=["cell", "replica", "agent"]
+            )
+            figures[f"{column.split('_')[0]}-{metric}"] = by_number(
+                source, metric, table, column, what, f"{words(column.split('_')[0])}"
+            )
+    if not figures:
+        raise InputError("all agents have the same number of neighbours, so there is nothing to draw against")
+    return figures

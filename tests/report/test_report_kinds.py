@@ -1,0 +1,182 @@
+"""Figures of events, of the graph, of two swept keys, of the privacy spent, and of forecasts."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_up_run import footnote, legend, lines_of, run
+
+import p2psim
+from p2psim.analysis.forecasts.study import forecast_scenario
+from p2psim.cli.main import main
+from p2psim.core.errors import InputError
+from p2psim.core.figures import FIGURES
+from p2psim.report import style
+from p2psim.report.figures.spacetime import messages
+from p2psim.report.figures.surface import _pareto
+from p2psim.report.figures.timing import absences
+from p2psim.report.source import source
+from p2psim.runs import runner
+
+pytestmark = pytest.mark.usefixtures("look")
+
+#: A query that arrives and is answered; an answer that collides; an owner that is away from 2 to 5, and from 6 on.
+EVENTS = pd.DataFrame(
+    [
+        (0, 0.0, "send", -1, -3, -1, -1, "ok"),
+        (1, 0.0, "deliver", 0, -1, 0, -1, "ok"),
+        (2, 0.0, "deliver", 1, -1, 0, -1, "ok"),
+        (3, 0.5, "send", 0, -1, 1, 0, "ok"),
+        (4, 0.6, "send", 1, -1, 2, 0, "ok"),
+        (5, 1.0, "deliver", -1, 0, 3, 0, "ok"),
+        (6, 1.0, "commit", -1, 0, 5, 0, "ok"),
+        (7, 1.1, "drop", -1, 1, 4, 0, "collision"),
+        (8, 2.0, "leave", 1, -2, -1, -1, "ok"),
+        (9, 5.0, "join", 1, -2, -1, -1, "ok"),
+        (10, 5.5, "send", 0, -1, 1, 1, "ok"),
+        (11, 6.0, "leave", 1, -2, -1, -1, "ok"),
+    ],
+    columns=["seq", "time", "kind", "agent", "peer", "cause", "release", "outcome"],
+).assign(cell=0, replica=0, version=0)
+
+
+STUDY = {
+    "name": "study",
+    "replicas": 2,
+    "network": {"topology": {"kind": "star", "agents": 2}, "exchange": "request"},
+    "data": {"source": {"kind": "linear-regression", "dimension": 2, "points": 30}, "redraw": "never"},
+    "learning": {
+        "algorithm": {"kind": "async-star", "horizon": 20, "rho": 1.0, "theta_max": 3},
+        "loss": "squared",
+        "regularizer": {"l2": 1e-2},
+    },
+    "record": {"every": 10},
+}
+
+
+def with_events(path: Path):
+    made = run(path, owners=2, factors=(1.0,))
+    made.events = EVENTS
+    made.ledger = made.ledger.assign(epsilon_claimed=[4.0, 10.0], budget=10.0, releases=[2, 1])
+    made.agents = made.agents.assign(degree=1)
+    made.links = pd.DataFrame({"cell": 0, "replica": 0, "a": [-1, -1], "b": [0, 1]})
+    return made
+
+
+def test_messages_and_absences_of_events() -> None:
+    table = messages(EVENTS)
+    assert table[["sender", "receiver", "start", "stop", "outcome"]].to_numpy().tolist() == [
+        [-1, 0, 0.0, 0.0, "ok"],
+        [-1, 1, 0.0, 0.0, "ok"],
+        [0, -1, 0.5, 1.0, "ok"],
+        [1, -1, 0.6, 1.1, "collision"],
+    ]
+    assert absences(EVENTS, 8.0).to_numpy().tolist() == [[1, 2.0, 5.0], [1, 6.0, 8.0]]
+
+
+def test_the_space_time_diagram_says_what_collided(tmp_path: Path) -> None:
+    figure = FIGURES["spacetime"].draw(source(with_events(tmp_path)))["spacetime"]
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["learner", "bank 0", "bank 1"]
+    assert "not arrived: collided" in legend(figure)
+    table = style.numbers(figure)
+    assert table[table["line"] == "not arrived"][["x", "y"]].to_numpy().tolist() == [[1.1, 0.0]]
+
+
+def test_the_graph_has_links_by_what_failed_on_them(tmp_path: Path) -> None:
+    figure = FIGURES["graph"].draw(source(with_events(tmp_path)))["graph"]
+    assert "2 agents, 2 links; red: up to 50 % of the messages of a link failed." in footnote(figure)
+    assert style.numbers(figure)["y"].tolist() == [4.0, 10.0]  # the ε that each has spent
+    made = with_events(tmp_path)
+    del made.links
+    with pytest.raises(InputError, match="recorded no links"):
+        FIGURES["graph"].draw(source(made))
+
+
+def test_privacy_is_spent_at_releases_until_the_budget_is(tmp_path: Path) -> None:
+    made = with_events(tmp_path)
+    made.scenario = {"privacy": {"allocation": "horizon", "enforce": "basic"}}
+    figure = FIGURES["spent"].draw(source(made))["spent"]
+    table = style.numbers(figure)
+    assert table[table["line"] == "bank 0"][["x", "y"]].to_numpy().tolist() == [
+        [0, 0],
+        [0.5, 2],
+        [5.5, 4],
+        [6, 4],
+    ]
+    assert "1 of 2 spend their whole budget" in footnote(figure)
+    made.scenario = {"privacy": {"allocation": {"kind": "geometric"}}}
+    with pytest.raises(InputError, match="an even allocation"):
+        FIGURES["spent"].draw(source(made))
+
+
+def test_a_heat_map_shows_medians_of_two_keys(tmp_path: Path) -> None:
+    made = run(
+        tmp_path, {"a.b": ["one", "two", "three"], "privacy.epsilon": [1.0, 10.0]}, law=lambda e, *_: 1 / e
+    )
+    figure = FIGURES["heatmap"].draw(source(made))["heatmap-relative_fitness"]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "10"]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["one", "two", "three"]
+    assert style.numbers(figure)["y"].tolist() == pytest.approx([1.0, 0.1] * 3)
+    with pytest.raises(InputError, match="two swept keys"):
+        FIGURES["heatmap"].draw(source(run(tmp_path, {"privacy.epsilon": [1.0, 10.0]})))
+
+
+def test_the_front_keeps_what_nothing_beats(tmp_path: Path) -> None:
+    points = np.array([[1.0, 5.0], [1.0, 4.0], [2.0, 4.5], [3.0, 2.0], [4.0, 2.0]])
+    assert np.transpose(_pareto(points, rising=False)).tolist() == [[1, 4], [3, 2]]
+    assert np.transpose(_pareto(points, rising=True)).tolist() == [[1, 5]]
+    made = run(tmp_path, {"a.b": ["one", "two"], "privacy.epsilon": [1.0, 10.0]}, law=lambda e, *_: 1 / e)
+    made.ledger["epsilon_basic"] = made.ledger["budget"] / 2
+    (axes,) = FIGURES["front"].draw(source(made))["front-relative_fitness"].axes
+    line = lines_of(axes)["one"]
+    assert line.get_xdata() == pytest.approx([0.5, 5.0])
+    assert line.get_ydata() == pytest.approx([1.0, 0.1])
+
+
+def test_agents_against_their_number_of_neighbours(tmp_path: Path) -> None:
+    made = run(tmp_path, extra=("test_accuracy",))
+    made.agents["degree"] = 1 + made.agents["index"] * 2
+    (figure,) = FIGURES["degree"].draw(source(made)).values()
+    (line,) = lines_of(figure.axes[0]).values()
+    assert line.get_xdata().tolist() == [1, 3, 5]
+    assert line.get_ydata() == pytest.approx([level * (1 - np.exp(-5)) for level in (0.5, 0.6, 0.7)])
+
+
+def test_a_forecast_stands_beside_means_of_its_run(tmp_path: Path) -> None:
+    scenario = p2psim.Scenario.from_dict(STUDY)
+    result = p2psim.run(scenario, tmp_path / "run", progress=False, jobs=1)
+    figure = FIGURES["forecast"].draw(source(result))["forecast-relative_fitness"]
+    table = style.numbers(figure)
+    (expected,) = forecast_scenario(scenario)
+    shown = table[table["line"].str.endswith("forecast")]
+    np.testing.assert_allclose(shown["y"], expected.forecast.curve.expected)
+    rows = result.metrics.groupby("step")["value"].mean()
+    np.testing.assert_allclose(table[~table["line"].str.endswith("forecast")]["y"], rows)
+    with pytest.raises(InputError, match="needs a run folder"):
+        FIGURES["forecast"].draw(source(SimpleNamespace(**vars(run(tmp_path)))))
+
+
+def test_a_run_that_has_not_finished_is_drawn_as_far_as_it_got(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run is cut off when its results are to be merged: its batches are there, and no table is."""
+    scenario = p2psim.Scenario.from_dict(STUDY)
+
+    def cut_off(*_: object) -> None:
+        raise RuntimeError("cut off")
+
+    whole = p2psim.run(scenario, tmp_path / "whole", progress=False, jobs=1)
+    monkeypatch.setattr(runner.compaction, "finish", cut_off)
+    with pytest.raises(RuntimeError, match="cut off"):
+        p2psim.run(scenario, tmp_path / "run", progress=False, jobs=1)
+    assert (
+        main(["plot", str(tmp_path / "run"), "--kind", "fitness", "--out", str(tmp_path), "--format", "svg"])
+        == 0
+    )
+    assert "(2 simulations so far)" in " ".join((tmp_path / "fitness.svg").read_text().split())
+    rows = whole.metrics[whole.metrics["replica"] == 0]["value"]
+    table = pd.read_csv(tmp_path / "fitness.csv")
+    np.testing.assert_allclose(table[table["line"].str.endswith("replica 0")]["y"], rows)
