@@ -100,7 +100,7 @@ TOPOLOGIES = (
             "kind: pca",
             "kind: pcaa",
             "data.features.1",
-            "unknown kind 'pcaa'; known: standardise, pca, whiten, als; did you mean pca?",
+            "unknown kind 'pcaa'; known: standardise, pca, whiten, random-fourier, als; did you mean pca?",
         ),
         (
             "kind: async-star",
