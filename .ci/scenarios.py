@@ -34,7 +34,7 @@ def attempt(scenario: Path, folder: Path, log: Path) -> None:
     for arguments in (
         ["check", str(scenario)],
         ["run", str(scenario), "--replicas", "1", "--jobs", "1", "--check-events", "--out", str(folder)],
-        ["plot", str(folder), "--kind", "all"],
+        ["plot", str(folder), "--kind", "all", "--format", "png"],
     ):
         if not code:
             began = time.process_time()

@@ -98,7 +98,7 @@ def test_files_are_neither_long_nor_many() -> None:
     lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
     assert not {module: length for module, length in lengths.items() if length > 400}
     assert (
-        len(MODULES) <= 390
+        len(MODULES) <= 400
     )  # 300 before decentralised SGD, its models and its graphs; 360 before pages of runs
 
 
