@@ -1,11 +1,12 @@
-"""Groups of owners by number of records, and steps on owners' records before training.
+"""Groups of owners by number of records or by a column, and steps on owners' records before training.
 
 These steps merge the owners of a group into one larger owner (F, Remark 2), set test records aside, and subtract from
 an owner's labels the mean of its training labels.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -13,34 +14,103 @@ from pydantic import Field, model_validator
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Count, Options
 from p2psim.core.randomness import generator
+from p2psim.data.labels import owners_of
 from p2psim.data.records import Held, TestSet, offsets_of
 
 
 class Groups(Options):
-    """Owners grouped by their number of records.
+    """Owners grouped by their number of records, or by a column.
 
     Choices
     -------
     by: records
         by how many records an owner holds
+    by: column
+        by the value that a column has in all rows of an owner
     """
 
-    by: Literal["records"] = Field("records", description="what decides")
-    cut: Annotated[list[Count], Field(min_length=1)] = Field(
-        description="ascending; who has exactly so many is above"
+    unsaid: ClassVar[tuple[str, ...]] = ("cut", "column")
+
+    by: Literal["records", "column"] = Field("records", description="what decides")
+    cut: Annotated[list[Count], Field(min_length=1)] | None = Field(
+        None, description="by records: ascending; who has exactly so many is above"
     )
-    names: list[str] = Field(description="one name more than there are cuts, from the smallest owners on")
+    column: str | None = Field(
+        None, description="by column: its name; all rows of an owner have the same value"
+    )
+    names: list[str] = Field(
+        description="by records: one name more than there are cuts, from the smallest owners on; by column: its values"
+    )
     merge: bool = Field(
         False, description="the owners of a group act as one larger owner, called as the group (F, Remark 2)"
     )
 
     @model_validator(mode="after")
     def _fits(self) -> "Groups":
+        if len(set(self.names)) != len(self.names) or not self.names:
+            raise ValueError(f"names: must be different names, got {self.names}")
+        if self.by == "column":
+            if self.column is None or self.cut is not None:
+                raise ValueError("column: groups by a column need its name, and no cut")
+            if self.merge:
+                raise ValueError("merge: groups by a column are merged by a partition by that column")
+            return self
+        if self.cut is None or self.column is not None:
+            raise ValueError("cut: groups by records need numbers of records, and no column")
         if sorted(set(self.cut)) != self.cut:
             raise ValueError(f"cut: must ascend, got {self.cut}")
-        if len(self.names) != len(self.cut) + 1 or len(set(self.names)) != len(self.names):
+        if len(self.names) != len(self.cut) + 1:
             raise ValueError(f"names: {len(self.cut) + 1} different names are needed, got {self.names}")
         return self
+
+
+def groups_in(
+    values: Any, owners: Sequence[np.ndarray], labels: Sequence[str], groups: Groups
+) -> tuple[str, ...]:
+    """Group of each owner, by the value that a column has in its rows.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        The column, or labels of `p2psim.data.labels.labels_in`.
+    owners : sequence of ndarray of int
+        The rows of each owner.
+    labels : sequence of str
+        The owners.
+    groups : Groups
+
+    Raises
+    ------
+    MeaningError
+        If a value is missing, an owner has two, or one is no name of a group.
+    """
+    key = "data.groups.column"
+    held = np.concatenate(owners)
+    of_row, names = owners_of(
+        values[held], key, lambda marked: f"in the rows of {labels[_owner(owners, marked)]}"
+    )
+    of_owner, begin = [], 0
+    for rows, label in zip(owners, labels, strict=True):
+        places = np.unique(of_row[begin : begin + rows.size])
+        begin += rows.size
+        if places.size > 1:
+            both = " and ".join(repr(names[place]) for place in places[:2])
+            raise MeaningError(
+                key, f"owner {label} has rows with {both} in column {groups.column!r}; one is expected"
+            )
+        if (name := names[places[0]]) not in groups.names:
+            raise MeaningError(
+                "data.groups.names",
+                f"owner {label} has {name!r} in column {groups.column!r}; names has {groups.names}",
+            )
+        of_owner.append(name)
+    return tuple(of_owner)
+
+
+def _owner(owners: Sequence[np.ndarray], marked: np.ndarray) -> int:
+    """Owner of the first row that is marked among all rows of all owners."""
+    ends = np.cumsum([rows.size for rows in owners])
+    return int(np.searchsorted(ends, np.argmax(marked), side="right"))
 
 
 def group_of(groups: Groups, records: np.ndarray) -> tuple[str, ...]:
@@ -57,6 +127,7 @@ def group_of(groups: Groups, records: np.ndarray) -> tuple[str, ...]:
 
 def _place_of(groups: Groups, records: np.ndarray) -> np.ndarray:
     """Place of each owner's group among the groups."""
+    assert groups.cut is not None
     return np.searchsorted(groups.cut, records, side="right")
 
 

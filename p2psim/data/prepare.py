@@ -18,7 +18,7 @@ from p2psim.data.columns import require
 from p2psim.data.features import apply_features
 from p2psim.data.features.als import profiles_of
 from p2psim.data.gaps import fill_gaps
-from p2psim.data.groups import centre_labels, group_of, merge_groups, set_aside
+from p2psim.data.groups import Groups, centre_labels, group_of, groups_in, merge_groups, set_aside
 from p2psim.data.labels import Column, owners_of
 from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division
 from p2psim.data.records import PARTITION, SHUFFLE, DataRequest, Held, Table, TestSet, offsets_of
@@ -154,6 +154,8 @@ def prepare(
                     "data.partition", f"{section.source.kind} gives each owner its records already"
                 )
             check_agents(len(loaded.labels), holders, "data.source")
+            if section.groups is not None and section.groups.by == "column":
+                raise MeaningError("data.groups.by", f"{section.source.kind} has no columns; take records")
             held = loaded
         else:
             held = _divide(section, loaded, request, steps, warnings)
@@ -206,10 +208,14 @@ def _divide(
 
     column = tested = None
     tests = np.arange(rows, rows + table.tests)
-    if (name := partition.divides_by) is not None:
-        require(table.columns, name, "data.partition.column")
+
+    def values_of(name: str, key: str) -> Any:
+        require(table.columns, name, key)
         values = table.columns[name]
-        values = values if isinstance(values, pd.Categorical) else np.asarray(values)
+        return values if isinstance(values, pd.Categorical) else np.asarray(values)
+
+    if (name := partition.divides_by) is not None:
+        values = values_of(name, "data.partition.column")
         column = Column(values[private], lambda marked: table.where(int(private[marked].min())))
         tested = Column(values[tests], lambda marked: table.where(int(tests[marked].min())))
     warnings += table.warnings
@@ -217,7 +223,10 @@ def _divide(
         table.y[private], request.agents, column, generator(request.key, PARTITION)
     )
     check_division(owners, labels, len(private), request.agents, partition.kind)
-    held = private[np.concatenate(owners)]
+    held, groups = private[np.concatenate(owners)], None
+    if section.groups is not None and section.groups.column is not None:
+        values = values_of(section.groups.column, "data.groups.column")
+        groups = groups_in(values, [private[of_owner] for of_owner in owners], labels, section.groups)
     # Sizes that leave some rows over are as good as any; that most are left over may be a slip.
     if len(held) < len(private) / 2:
         warnings.append(f"{len(private) - len(held)} of {len(private)} rows are held by no owner")
@@ -250,6 +259,7 @@ def _divide(
         items=table.items,
         test=test,
         classes=table.classes,
+        groups=groups,
     )
 
 
@@ -306,7 +316,7 @@ def _finish(
         y=y,
         offsets=held.offsets,
         labels=held.labels,
-        groups=None if groups is None else held.labels if groups.merge else group_of(groups, records),
+        groups=held.groups or (None if groups is None else _groups(groups, held.labels, records)),
         x_l1=held.x_l1,
         x_max=held.x_max,
         y_max=y_max,
@@ -320,6 +330,10 @@ def _finish(
         fitted=fitted,
         warnings=tuple(warnings),
     )
+
+
+def _groups(groups: Groups, labels: tuple[str, ...], records: np.ndarray) -> tuple[str, ...]:
+    return labels if groups.merge else group_of(groups, records)
 
 
 def public_bounds(section: DataSection, y: np.ndarray) -> tuple[float | None, float | None, float | None]:

@@ -141,6 +141,8 @@ class Held:
         The models that the labels were drawn from.
     classes : tuple of str
         As in `Table`.
+    groups : tuple of str or None
+        The owners' groups, where a column says them.
     """
 
     X: np.ndarray
@@ -157,6 +159,7 @@ class Held:
     test: TestSet | None = None
     targets: np.ndarray | None = None
     classes: tuple[str, ...] = ()
+    groups: tuple[str, ...] | None = None
 
     @property
     def tests(self) -> TestSet:
