@@ -13,7 +13,7 @@ from p2psim.data.table_file import TableFile, read_csv, read_parquet
 
 #: Names that columns of labels often have.
 _LABELS = ("y", "label", "labels", "target", "class", "outcome", "response")
-#: Most frequent categories that are listed.
+#: Most frequent values that are listed of columns with too many for categories.
 _SHOWN = 5
 
 
@@ -34,7 +34,7 @@ class ColumnSummary:
     least, most : float, str or None
         Smallest and largest value of numbers and dates.
     counts : dict
-        Rows of the most frequent categories.
+        Rows of each category, the most frequent first; of text only the first few.
     becomes : str
         What a source makes of it, and the key that keeps it where it is left out otherwise.
     first : str
@@ -82,8 +82,8 @@ def _summary(file: TableFile, name: str) -> ColumnSummary:
             name, str(column.type), column.null_count, None, None, None, {}, "left out", first
         )
     rows = np.bincount(places[places >= 0], minlength=len(names))
-    frequent = np.argsort(-rows, kind="stable")[:_SHOWN]
     few = len(names) <= MOST_CATEGORIES
+    frequent = np.argsort(-rows, kind="stable")[: None if few else _SHOWN]
     keeps = f"; categories: {{{name}: one-hot}} keeps it, as {len(names)} features" if few else ""
     keeps += _with(int((places < 0).sum())) if few else ""
     return ColumnSummary(
