@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import small_study as small
 from page_cases import CASES, Case
@@ -16,6 +17,8 @@ from p2psim.core.errors import InputError
 from p2psim.core.events import COLUMNS, KINDS, OUTCOMES
 from p2psim.report.page import page
 from p2psim.report.page.encoding import as_json, unpacked
+from p2psim.report.page.recording import Recording
+from p2psim.simulation.links import link_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -139,6 +142,16 @@ def test_notebooks_show_it(cases: dict[str, Case]) -> None:
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert "<pre>" in cases["star"].result.scenario._repr_html_()
     assert "<table" in cases["star"].result._repr_html_()
+
+
+def test_broadcasts_reach_those_who_are_linked_at_that_moment() -> None:
+    topology = p2psim.OnePeerExponential(agents=8, interval=1.0)
+    network = p2psim.Network.of_graph(topology, p2psim.Broadcast())
+    events = p2psim.simulate_events(network, seed=1, time=6.0, engine="simpy").read()
+    nothing = pd.DataFrame(index=range(8))
+    links = pd.DataFrame(link_table(network.links, 6.0, 6.0))
+    held = Recording(0, 0, events, links, nothing, nothing, nothing, None)
+    assert held.receivers.tolist() == p2psim.ActiveLinks(network.links).receivers(events).tolist()
 
 
 def test_its_documentation_names_every_option() -> None:

@@ -89,15 +89,19 @@ class Recording:
         to_all = np.flatnonzero(sends & (events["peer"] == ev.NEIGHBOURS))
         counts[to_all] = self.n
         senders = events["agent"][to_all]
-        ends = self.links[["a", "b"]].to_numpy()
-        for agent in np.unique(senders[senders >= 0]).tolist():
-            mine, links = to_all[senders == agent], self.links[(ends == agent).any(axis=1)]
-            if "begin" in links and links["begin"].notna().any():
-                times = events["time"][mine]
-                begun, gone = (np.sort(links[name].to_numpy()) for name in ("begin", "end"))
-                counts[mine] = np.searchsorted(begun, times, "right") - np.searchsorted(gone, times, "right")
-            else:
-                counts[mine] = len(links)
+        who = self.links[["a", "b"]].to_numpy().T.ravel()
+        if "begin" not in self.links or self.links["begin"].isna().all():
+            degrees = np.bincount(who[who >= 0], minlength=self.n)
+            counts[to_all] = np.where(senders >= 0, degrees[senders], self.n)
+            return counts
+        order = np.argsort(who, kind="stable")
+        begun, gone = (np.tile(self.links[name].to_numpy(), 2)[order] for name in ("begin", "end"))
+        edges = np.searchsorted(who[order], np.arange(self.n + 1))
+        for agent in np.unique(senders).tolist():
+            mine, of_agent = to_all[senders == agent], slice(edges[agent], edges[agent + 1])
+            times = events["time"][mine]
+            counts[mine] = np.searchsorted(np.sort(begun[of_agent]), times, "right")
+            counts[mine] -= np.searchsorted(np.sort(gone[of_agent]), times, "right")
         return counts
 
     @cached_property
@@ -119,11 +123,10 @@ class Recording:
         turns = self.events[np.isin(self.events["kind"], (ev.JOIN, ev.LEAVE))]
         turns = turns[np.argsort(turns["agent"], kind="stable")]
         spans: list[tuple[int, float, float]] = []
-        for agent in np.unique(turns["agent"]).tolist():
-            mine = turns[turns["agent"] == agent]
+        for mine in np.split(turns, np.flatnonzero(np.diff(turns["agent"])) + 1) if turns.size else []:
             moments = [*([0.0] if mine["kind"][0] == ev.JOIN else []), *mine["time"].tolist()]
             moments += [self.end] * (len(moments) % 2)
-            spans += [(agent, *pair) for pair in zip(moments[::2], moments[1::2], strict=True)]
+            spans += [(mine["agent"][0], *pair) for pair in zip(moments[::2], moments[1::2], strict=True)]
         table = np.array(spans, float).reshape(-1, 3)
         return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
 

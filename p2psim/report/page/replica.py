@@ -105,8 +105,9 @@ def _add_events(held: Recording, packer: Packer, first: int, stop: int) -> None:
     # Last in front: who comes back first was away before. The learner stands at the end.
     agents, places = np.unique(turned["agent"], return_index=True)
     present[agents] = turned["kind"][places] == LEAVE
-    for event in turned[turned["seq"] < first]:
-        present[event["agent"]] = event["kind"] == JOIN
+    # Of several turns of an agent the last one stays.
+    earlier = turned[turned["seq"] < first]
+    present[earlier["agent"]] = earlier["kind"] == JOIN
     versions = np.zeros(held.n + 1, np.int64)
     np.maximum.at(versions, before["agent"], np.where(before["kind"] == COMMIT, before["version"], 0))
     made = held.releases[held.releases < first]

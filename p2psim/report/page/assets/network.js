@@ -75,7 +75,7 @@ network.draw = (r, view, state) => {
     const chosen = view.agents.has(agent), spent = r.limit[agent] >= 0 && state.releases[agent] >= r.limit[agent];
     c.strokeStyle = chosen ? names.accent : away ? names.offline : names.ink;
     c.lineWidth = chosen ? 3 : away ? 1.5 : 0.8;
-    c.setLineDash(away ? [3, 3] : []);
+    c.setLineDash(away && !chosen ? [3, 3] : []);
     c.beginPath(); c.arc(x, y, size + (chosen ? 3 : 0), 0, 2 * Math.PI); c.stroke();
     c.setLineDash([]);
     if (spent) { c.strokeStyle = names.bad; c.lineWidth = 2; line(c, x - size * 0.6, y - size * 0.6, x + size * 0.6, y + size * 0.6); line(c, x - size * 0.6, y + size * 0.6, x + size * 0.6, y - size * 0.6); }

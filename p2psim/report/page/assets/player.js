@@ -11,12 +11,10 @@ player.open = (r) => {
   });
   view.measure = view.measures[0];
   view.metric = view.metrics[0] ?? null;
-  // A stretch in which single events can be seen.
-  const few = Math.min(r.N - 1, 600);
   view.t0 = r.N && r.first ? r.time[0] : 0;
-  view.t1 = r.N > few + 1 ? Math.max(r.time[few], view.t0 + 1e-9) : Math.max(r.end, 1e-9);
+  view.t1 = Math.max(r.until, view.t0 + 1e-9);
   view.t = r.N ? r.time[0] : 0;
-  view.pace = (view.t1 - view.t0) / 12;
+  view.pace = (view.t1 - view.t0) / 30;
   $("stage").hidden = false;
   player.controls(r, view);
   player.canvases(r, view);
@@ -63,6 +61,7 @@ player.controls = (r, view) => {
   on("in", "click", () => player.zoom(0.5));
   on("out", "click", () => player.zoom(2));
   on("all", "click", () => player.whole());
+  on("near", "click", () => player.near(view.k));
   $("scrub").max = Math.max(r.N - 1, 0);
   on("scrub", "input", () => player.seek(Number($("scrub").value)));
   for (const button of document.querySelectorAll("[data-jump]")) {
@@ -123,7 +122,7 @@ player.press = (r, view, event) => {
   const acts = {
     " ": () => player.toggle(), ArrowLeft: () => player.step(-big), ArrowRight: () => player.step(big), Home: () => player.seek(0), End: () => player.seek(r.N - 1),
     c: () => player.jump("collision"), d: () => player.jump("drop"), l: () => player.jump("departure"), b: () => player.jump("exhausted"),
-    "+": () => player.zoom(0.5), "=": () => player.zoom(0.5), "-": () => player.zoom(2), 0: () => player.whole(),
+    "+": () => player.zoom(0.5), "=": () => player.zoom(0.5), "-": () => player.zoom(2), 0: () => player.whole(), 1: () => player.near(view.k),
     "[": () => player.faster(-1), "]": () => player.faster(1), n: () => select.next(1), p: () => select.next(-1),
     Escape: () => { player.clear(); select.none(); },
   };
@@ -187,6 +186,14 @@ player.zoom = (factor) => {
 
 player.whole = () => { player.window(0, player.view.r.end || 1); player.view.pace = (player.view.t1 - player.view.t0) / 30; };
 
+/** Show a stretch in which single events can be seen. */
+player.near = (k) => {
+  const { view } = player, { r } = view, before = r.time[Math.max(k - 120, 0)], after = r.time[Math.min(k + 120, r.N - 1)];
+  const wide = Math.max(after - before, r.end * 1e-7);
+  player.window(before - wide * 0.02, before + wide * 1.02);
+  view.pace = wide / 12;
+};
+
 player.faster = (by) => {
   const place = Math.min(Math.max(SPEEDS.indexOf(player.view.speed) + by, 0), SPEEDS.length - 1);
   player.view.speed = SPEEDS[place];
@@ -224,6 +231,7 @@ player.choose = (event) => {
   view.event = event;
   view.chain = chainOf(view.r, event);
   view.playing = false;
+  if (view.dense) player.near(event);
   player.seek(event);
 };
 
@@ -304,6 +312,7 @@ player.fromHash = (r, view) => {
   if (event != null) { view.event = event; view.chain = chainOf(r, event); }
   if (given.has("t") && Number.isFinite(Number(given.get("t")))) player.seekTime(Number(given.get("t")));
   if (k ?? event) player.seek(k ?? event);
+  if (event != null && r.N > MOST_EVENTS_DRAWN) player.near(event);
   if (view.agents.size) select.changed();
 };
 
