@@ -49,7 +49,7 @@ def compare(args: argparse.Namespace) -> None:
         return
     shown = short(table).astype(object)
     keys = list(shown).index("a")
-    swept = last_parts([str(name) for name in list(shown)[: keys - 2]])
+    swept = last_parts([str(name) for name in list(shown)[: keys - 2]], list(map(str, shown))[keys - 2 :])
     print_table(shown.rename(columns=swept).to_dict("records"), title, most=len(table), keys=keys)
     for note in comparability(set(table["metric"]), differing, first.scenario_tree):
         print(f"note: {note}")

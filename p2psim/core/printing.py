@@ -5,7 +5,7 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -128,8 +128,8 @@ def print_wrapped(text: str, indent: str = "") -> None:
     )
 
 
-def last_parts(keys: Sequence[str]) -> dict[str, str]:
-    """Short names of dotted keys: their last part, with as many before it as tell it from the others."""
+def last_parts(keys: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """Short names of dotted keys: their last part, with as many before it as tell it from others and what is taken."""
     names = {}
     for key in keys:
         parts = key.split(".")
@@ -138,7 +138,8 @@ def last_parts(keys: Sequence[str]) -> dict[str, str]:
             (
                 tail
                 for tail in tails
-                if not any(f".{other}".endswith(f".{tail}") for other in keys if other != key)
+                if tail not in taken
+                and not any(f".{other}".endswith(f".{tail}") for other in keys if other != key)
             ),
             key,
         )

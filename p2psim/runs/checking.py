@@ -104,7 +104,10 @@ class CheckReport:
             print(f"note: {note}")
         # Graphs that stay have other facts than graphs that change.
         names = list(dict.fromkeys(name for fact in self.facts for name in fact.facts))
-        each_cell, swept = zip(self.cells, self.facts, strict=True), last_parts(list(self.cells[0].swept))
+        each_cell, swept = (
+            zip(self.cells, self.facts, strict=True),
+            last_parts(list(self.cells[0].swept), ["cell", *names]),
+        )
         rows = [
             {
                 "cell": cell.index,

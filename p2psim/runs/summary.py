@@ -62,13 +62,10 @@ def readable(table: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
     """A summary for a terminal: a row a cell and model, the run's own first, metrics as columns.
 
     Rows of one model that are the same for all values of a key, as of baselines which it does not concern, are one
-    row; metrics of one model that
-    differ in what they cost have several.
+    row; metrics of one model that differ in what they cost have several.
     """
-    names, columns = (
-        last_parts(swept),
-        dict.fromkeys(["model", "replicas", *table["metric"], _EPSILON, "flags"]),
-    )
+    columns = dict.fromkeys(["model", "replicas", *table["metric"], _EPSILON, "flags"])
+    names = last_parts(swept, columns)
     rows: list[dict[str, Any]] = []
     for model in sorted(dict.fromkeys(table["model"]), key=lambda model: model != "main"):
         costs = ["epsilon spent", "budget", "flags"]

@@ -83,7 +83,7 @@ def test_names_of_the_package() -> None:
 def test_run_prints_results_and_where_they_are(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", scenario, "--jobs", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "epsilon  relative_fitness" in printed
+    assert re.search(r"^epsilon +model +replicas +relative_fitness", printed, re.M)
     assert "results: runs/tiny" in printed
     assert "data_dependent_step" in printed
     assert "\x1b" not in printed
@@ -366,7 +366,7 @@ def test_check_names_labelled_agents(scenario: str, capsys: pytest.CaptureFixtur
     sets = [word for one in [*given, "network.topology=star", "sweep={}"] for word in ("--set", one)]
     assert main(["check", scenario, *sets]) == 0
     printed = capsys.readouterr().out
-    assert re.search(r"agent +label.*\n +0 +(north|south)", printed)
+    assert re.search(r"agent +label.*\n +0 +0 +(north|south)", printed)
     assert main(["check", scenario, *sets, "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)[0]["cells"][0]["labels"]) == {"north", "south"}
 

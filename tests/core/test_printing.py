@@ -81,6 +81,10 @@ def test_short_names_of_keys_tell_them_apart() -> None:
         "learning.loss": "learning.loss",
         "seed": "seed",
     }
+    assert last_parts(["learning.model", "seed"], ["model"]) == {
+        "learning.model": "learning.model",
+        "seed": "seed",
+    }
 
 
 def test_json_is_strict(capsys: pytest.CaptureFixture[str]) -> None:
