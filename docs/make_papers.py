@@ -92,7 +92,7 @@ ROWS = (
         {"epsilon": "w_fig9_fraud_epsilon", "size": "w_fig10_fraud_size"},
         surface={"data.partition.sizes": "w_fig8_fraud_surface"},
     ),
-    Row("w_fig11_value", 5, {"collaboration-0-0-5000": "w_fig11_value"}),
+    Row("w_fig11_value", 40, {"collaboration-0-0-5000": "w_fig11_value"}),
     Row("w_owner_learns", 100),
     Row("w_frozen", 10, {"finals-relative_fitness": "w_frozen"}),
     Row("w_algorithm1", 10, {"fitness": "w_algorithm1", "epsilon": "w_algorithm1_epsilon"}),
