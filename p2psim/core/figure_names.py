@@ -7,6 +7,9 @@ KIND_NAMES = (
     *("spacetime", "graph", "spent", "forecast"),
 )
 
+#: Those that are only drawn where they are asked for: they compute for long.
+ASKED_FOR = ("forecast",)
+
 #: In the place of a kind: all that a run can give.
 EVERYTHING = "all"
 

@@ -247,7 +247,7 @@ _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 #: Modules of the figures that have none of their name.
-_HOMES = dict.fromkeys(("curves", "fitness", "groups"), "bands")
+_HOMES = dict.fromkeys(("curves", "fitness", "groups", "network"), "bands")
 _HOMES |= dict.fromkeys(("epsilon", "size"), "power")
 _HOMES |= {"collaboration": "alone", "load": "finals", "paired": "finals", "ecdf": "agents"}
 _HOMES |= {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import InputError, SimulationError, first_line
-from p2psim.core.figure_names import AGAINST, EVERYTHING
+from p2psim.core.figure_names import AGAINST, ASKED_FOR, EVERYTHING
 from p2psim.core.figures import FIGURES, having
 from p2psim.core.registry import load_installed
 from p2psim.report.source import BAND, FigureRequest, Source
@@ -183,6 +183,8 @@ def _all_that_can_be_drawn(
     figures: dict[str, Figure] = {}
     lacking: dict[str, list[str]] = {}
     for name in FIGURES if request.against is None else having("along_the_run"):
+        if name in ASKED_FOR:
+            continue
         try:
             figures.update(_drawn(material, replace(request, kind=name), failed))
         except InputError as error:

@@ -4,6 +4,7 @@ Accountants are drawn against the number of releases. What agents learn about ea
 pairs, and as a curve over distances in the graph.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from p2psim.privacy.accounting.accountants import type_two_error
 from p2psim.privacy.network_privacy import Distance, epsilons
 from p2psim.report import style
+from p2psim.report.words import number
 
 
 def draw_growth(
@@ -48,7 +50,8 @@ def draw_growth(
         axes.set(xscale="log", yscale="log")
         ratio.set(xscale="log", ylim=(0.97, min(5.0, 1.05 * np.nanmax([v / least for v in drawn.values()]))))
     ratio.set(xlabel="releases (number)", ylabel="ratio to the tightest, lower is better")
-    style.finish(figure, axes, "releases (number)", f"{quantity}, lower is better", title, notes)
+    label = re.sub(r"[\d.]+e[-+]?\d+", lambda power: number(float(power[0])), quantity)
+    style.finish(figure, axes, "releases (number)", f"{label}, lower is better", title, notes)
     return figure
 
 
@@ -136,6 +139,8 @@ def _pairs(drawn: PairwisePrivacy) -> Figure:
         drawn.share, vmin=0, vmax=1, cmap="viridis", interpolation="nearest", aspect="equal", origin="upper"
     )
     axes.grid(False)
+    for agent, shares in enumerate(drawn.share):
+        style.note(axes, f"seen by agent {agent}", np.arange(len(shares)), shares)
     n = len(drawn.share)
     if n <= _NAMED:
         axes.set(xticks=range(n), yticks=range(n))
@@ -144,7 +149,7 @@ def _pairs(drawn: PairwisePrivacy) -> Figure:
     bar = figure.colorbar(image, ax=axes, ticks=SHARES)
     named = zip(SHARES, epsilons(np.array(SHARES), drawn.ratio, drawn.delta), strict=True)
     bar.ax.set_yticks(SHARES, [f"{share:g}  (ε = {epsilon:.3g})" for share, epsilon in named])
-    bar.set_label(f"share μ²σ²/Δ² (in brackets ε at δ = {drawn.delta:g})")
+    bar.set_label(f"share μ²σ²/Δ² (in brackets ε at δ = {number(drawn.delta)})")
     style.add_footnote(figure, drawn.notes)
     return figure
 
@@ -161,5 +166,5 @@ def _curve(drawn: PairwisePrivacy) -> Figure:
         axes.set_xticks(hops)
     axes.set_ylim(bottom=0)
     title = f"what is learned at a distance: {drawn.title}"
-    style.finish(figure, axes, "distance (hops)", f"ε at δ = {drawn.delta:g}", title, drawn.notes)
+    style.finish(figure, axes, "distance (hops)", f"ε at δ = {number(drawn.delta)}", title, drawn.notes)
     return figure

@@ -13,7 +13,7 @@ from p2psim.core.figure_names import AGAINST, MEASURED_AXES
 from p2psim.report.words import as_text, named, short
 from p2psim.runs.result import Result
 from p2psim.runs.store import plain_scenario
-from p2psim.scenario.labels import given_words
+from p2psim.scenario.figure import given_words
 
 if TYPE_CHECKING:
     import pandas as pd

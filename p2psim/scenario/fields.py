@@ -27,8 +27,7 @@ from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.scenario import yaml
 from p2psim.scenario.budgets import with_budgets
-from p2psim.scenario.figure import Figures
-from p2psim.scenario.labels import Labels
+from p2psim.scenario.figure import Figures, Labels
 from p2psim.scenario.notices import PATTERN, checked_name
 from p2psim.scenario.record import RecordSection, Replicas, Tune
 from p2psim.scenario.sweep import split_key

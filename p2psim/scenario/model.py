@@ -20,8 +20,7 @@ from p2psim.scenario import yaml
 from p2psim.scenario.cells import GridCell, cells, identity, value_at
 from p2psim.scenario.extending import extended
 from p2psim.scenario.fields import ScenarioFields, explicit, validated
-from p2psim.scenario.figure import figure_faults
-from p2psim.scenario.labels import label_faults
+from p2psim.scenario.figure import figure_faults, label_faults
 from p2psim.scenario.partly import further_faults
 from p2psim.scenario.sweep import (
     METHODS,

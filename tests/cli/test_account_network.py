@@ -66,7 +66,9 @@ def test_a_scenarios_own_graph(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_figures_are_drawn_where_they_are_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tree = tree_of(capsys, *GRID, *AT, "--out", str(tmp_path / "figures"))
-    names = {f"network-privacy-{name}.{kind}" for name in ("pairs", "distance") for kind in ("png", "svg")}
+    names = {
+        f"network-privacy-{name}.{kind}" for name in ("pairs", "distance") for kind in ("png", "svg", "csv")
+    }
     assert {path.name for path in (tmp_path / "figures").iterdir()} == names
     assert {Path(file).name for file in tree["files"]} == names
 

@@ -103,7 +103,7 @@ def test_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["account", "releases", *arguments, "--plot", str(growth), "--trade-off", str(trade_off)]) == 0
     )
-    names = {"growth.png", "growth.svg", "trade.png", "trade.svg"}
+    names = {f"{name}.{kind}" for name in ("growth", "trade") for kind in ("png", "svg", "csv")}
     assert {path.name for path in tmp_path.iterdir()} == names
 
 

@@ -7,8 +7,8 @@ import pytest
 from made_up_run import footnote, legend, lines_of, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from p2psim.report.figures.bands import draw_network
 from p2psim.report.figures.finals import draw_finals
-from p2psim.report.figures.network import draw_network
 from p2psim.report.figures.targets import draw_targets
 from p2psim.report.source import source
 

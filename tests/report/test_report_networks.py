@@ -12,8 +12,8 @@ import p2psim
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
 from p2psim.report import draw, style
+from p2psim.report.figures.bands import draw_network
 from p2psim.report.figures.finals import draw_load, draw_paired
-from p2psim.report.figures.network import draw_network
 from p2psim.report.figures.targets import draw_targets, lines
 from p2psim.report.source import Source, source
 

@@ -8,7 +8,7 @@ import p2psim
 from p2psim.core.errors import InputError
 from p2psim.report.source import relabelled, source
 from p2psim.scenario.cells import cells, labels_of
-from p2psim.scenario.labels import given_words
+from p2psim.scenario.figure import given_words
 from p2psim.scenario.model import Scenario
 
 SWEEP = "sweep:\n  privacy.epsilon: [10, 100]\n"

@@ -75,7 +75,7 @@ def draw_graph(source: Source) -> dict[str, Figure]:
     if LEARNER in places:
         x, y = map(float, places[LEARNER])
         axes.scatter([x], [y], marker="s", s=1.6 * size, color="black", zorder=2)
-        axes.annotate("learner", (x, y), xytext=(10, 8), textcoords="offset points")
+        axes.annotate("learner", (x, y), xytext=(12, 10), textcoords="offset points", zorder=3)
     axes.set_aspect("equal")
     axes.set_axis_off()
     bar = figure.colorbar(dots, ax=axes, shrink=0.8)

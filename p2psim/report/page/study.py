@@ -14,7 +14,7 @@ from p2psim.runs.ledger_check import broken_bounds
 from p2psim.runs.result import Result
 from p2psim.runs.summary import raised_flags, rises
 from p2psim.runs.verification import ReplicaCheck
-from p2psim.scenario.labels import given_words
+from p2psim.scenario.figure import given_words
 from p2psim.scenario.record import label_of
 
 #: Curves, and points of each, that a page holds at most.
