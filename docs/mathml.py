@@ -7,4 +7,4 @@ from latex2mathml.converter import convert
 
 def block(source: str, *_: Any, **__: Any) -> str:
     """Return the MathML of a fenced block whose language is ``math``."""
-    return convert(source.strip(), display="block")
+    return f'<div class="math">{convert(source.strip(), display="block")}</div>'

@@ -77,7 +77,7 @@ def test_gallery_shows_each_scenario() -> None:
 
 def test_formulas_become_mathml(site: Path) -> None:
     page = (site / "glossary.html").read_text(encoding="utf-8")
-    assert page.count("<math ") == 1
+    assert page.count("<math ") == 2
     assert "<mfrac><mrow><mi>f</mi>" in page
 
 

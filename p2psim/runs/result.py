@@ -38,7 +38,7 @@ class Result:
     path, described
         As the attributes.
     trusting : bool
-        Read files that are not as they were written, as far as that goes.
+        Read what can be read of files that have changed since they were written.
 
     Attributes
     ----------

@@ -82,7 +82,7 @@ def run(
         The run folder; ``runs/NAME`` when left out. One that holds results of the same scenario is completed:
         finished simulations are not repeated, more replicas or sweep values are added.
     jobs : int or None
-        Number of processes. None takes one a core where that is worth it. Scripts that ask for more than one
+        Number of processes. None takes one per core where it pays. Scripts that ask for more than one
         must guard their main part by ``if __name__ == "__main__":``.
     overwrite : bool
         Start afresh, replacing the results that the folder holds.
@@ -90,7 +90,7 @@ def run(
         How to show progress on standard error: "bar", if that is a terminal, "json", a line at a time, or "none"; True
         is "bar".
     executor : {"local", "dask"}
-        Who does the work.
+        Which processes do the work.
     scheduler : str, optional
         Address of the Dask scheduler; without one a cluster of `jobs` processes is started on this machine.
     check_events : bool

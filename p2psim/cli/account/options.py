@@ -279,7 +279,7 @@ def check_rate(name: str, rate: float | None) -> None:
 #: The names of accountants.
 ACCOUNTANT = option(
     "--accountant NAME",
-    "who adds up; may be given again; by default all that can; p2psim list accountant tells them",
+    "who adds up; may be given again; by default all that can; p2psim list accountant shows them",
     action="append",
 )
 
@@ -298,7 +298,7 @@ NOISE = (
 def at_point(default: str = "") -> Option:
     """Declare the δ or ε at which accounts are drawn up."""
     return one_of(
-        option("--delta D", f"tell ε at this δ{default}", number),
-        option("--epsilon E", "tell δ at this ε", number),
+        option("--delta D", f"print ε at this δ{default}", number),
+        option("--epsilon E", "print δ at this ε", number),
         required=not default,
     )

@@ -156,8 +156,8 @@ def _names(releases: Charges) -> str:
     "the noise that keeps a number of releases within a budget, or the releases that fit it",
     *NOISE,
     one_of(
-        option("--count N", "releases with the same loss: tell the loss", whole=(-(2**63),)),
-        option("--loss L", "loss of each release: tell how many", number),
+        option("--count N", "releases with the same loss: print the loss", whole=(-(2**63),)),
+        option("--loss L", "loss of each release: print how many", number),
     ),
     option("--epsilon E", "ε of the budget", number, required=True),
     option("--delta D", "δ of the budget; 0 by default", number, default=0.0),
