@@ -56,7 +56,7 @@ def assert_shown(shown: str, printed: str) -> None:
 
 def run(arguments: list[str], folder: Path) -> str:
     """What a command prints; the guide shows both streams as one."""
-    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=600)
     return done.stdout + done.stderr
 
 
