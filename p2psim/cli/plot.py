@@ -1,7 +1,6 @@
 """``p2psim plot``: draw the figures of a run."""
 
 import argparse
-from pathlib import Path
 
 from p2psim.cli.arguments import ANY, as_given, command, number, option, read_references
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
@@ -62,7 +61,7 @@ def plot(args: argparse.Namespace) -> None:
     from p2psim.runs.result import Result
     from p2psim.runs.unfinished import so_far
 
-    files = (so_far(Path(args.run)) or Result.load(args.run)).plot(
+    files = (so_far(args.run) or Result.load(args.run)).plot(
         args.kind,
         folder=args.out,
         reference=read_references(args.reference),

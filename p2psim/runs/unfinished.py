@@ -1,5 +1,6 @@
 """Tables of a run that has not finished, as far as it got, for figures."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -9,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import FolderError
+from p2psim.core.faults import path_of
 from p2psim.core.options import given
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store
@@ -48,7 +50,7 @@ class Unfinished:
         return plot(self, *args, **kwargs)
 
 
-def so_far(folder: Path) -> Unfinished | None:
+def so_far(run: str | os.PathLike[str]) -> Unfinished | None:
     """Read the finished batches of a run; None where the run has finished.
 
     Raises
@@ -58,6 +60,7 @@ def so_far(folder: Path) -> Unfinished | None:
     """
     import pandas as pd
 
+    folder = path_of("run", run)
     if not (folder / manifests.NAME).is_file():
         return None
     described = manifests.read(folder)
