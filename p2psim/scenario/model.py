@@ -100,11 +100,13 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
         node, faults = yaml.read_leniently(text, path)
         if node.content is None and not faults:
             raise InputError(Fault("is empty; a scenario has name, network, data and learning", path=path))
+        other_sweep = any(entry.lstrip().startswith("sweep") for entry in overrides)
         if isinstance(node.content, dict):
+            other_sweep = other_sweep or "extends" in node.content
             for change in (extended, partial(_override, overrides=overrides)):
                 node, wrong = change(node)
                 faults += wrong
-        return _build(node, confirm_cells, faults)
+        return _build(node, confirm_cells, faults, other_sweep)
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any], path: str = "", *, confirm_cells: bool = False) -> Scenario:
@@ -124,7 +126,7 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
 
     def validation_study(self) -> Scenario:
         """The study whose results choose the value of the tuned key, which it sweeps last."""
-        return _build(validation_node(self), True, [])
+        return _build(validation_node(self), True, [], other_sweep=True)
 
     def with_chosen(self, values: Sequence[Any] | None) -> Scenario:
         """The same scenario with the values of the tuned key, one for each cell, or with none chosen yet."""
@@ -165,8 +167,11 @@ def _models(model: type[BaseModel], known: dict[type[BaseModel], None]) -> dict[
 on_change(_rebuild)
 
 
-def _build(node: Node, confirm_cells: bool, faults: list[Fault]) -> Scenario:
-    """Check everything, and make the values of the sweep explicit; `faults` are those of reading."""
+def _build(node: Node, confirm_cells: bool, faults: list[Fault], other_sweep: bool = False) -> Scenario:
+    """Check everything, and make the values of the sweep explicit.
+
+    `faults` are those of reading; `other_sweep` says that the sweep may be another than that of the file with labels.
+    """
     unread = {(fault.line, fault.column) for fault in faults if fault.line}
     axes, wrong = read_sweep(node.child("sweep"))
     faults += wrong
@@ -192,7 +197,14 @@ def _build(node: Node, confirm_cells: bool, faults: list[Fault]) -> Scenario:
             grid = cells(scenario)
             columns = {key: [cell.swept[key] for cell in grid] for key in grid[0].swept}
             zipped = list(scenario.sweep.get("zip", ()))
-            faults += label_faults(scenario.nodes(), scenario.labels, columns, zipped)
+            wrong = label_faults(scenario.nodes(), scenario.labels, columns, zipped)
+            if other_sweep or not columns:
+                # Words of what is not swept now are no mistake, and are of no use.
+                left = {fault.key for fault in wrong}
+                kept = {key: words for key, words in scenario.labels.items() if f"labels.{key}" not in left}
+                scenario = scenario.model_copy(update={"labels": kept}) if left else scenario
+            else:
+                faults += wrong
         if scenario.tune is not None and not faults:
             scenario.validation_study()
     except InputError as error:

@@ -106,3 +106,11 @@ def test_labels_are_words_of_figures_and_change_no_hash() -> None:
         {"privacy.epsilon": "budget"},
         {"privacy.epsilon": {10: "ten"}},
     )
+
+
+@pytest.mark.parametrize(
+    "override", ["sweep={}", f"sweep={{{KEY}: [request]}}", "sweep={privacy.epsilon: [1, 2]}"]
+)
+def test_labels_of_what_an_override_sweeps_no_more_are_left_out(override: str) -> None:
+    text = VALID.replace(SWEEP, f"sweep:\n  {TWO}\n") + f"labels:\n  {KEY}: [at once, waits]\n"
+    assert not Scenario.parse(text, "", [override]).labels
