@@ -2,9 +2,14 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from p2psim.cli.arguments import ANY, command, number, option, templates
+from p2psim.core.errors import InputError
 from p2psim.core.printing import print_json
+
+if TYPE_CHECKING:
+    from p2psim.runs.result import Result
 
 
 @command(
@@ -27,6 +32,7 @@ def report(args: argparse.Namespace) -> None:
     from p2psim.runs.verification import verify_result
 
     result = Result.load(args.run)
+    _check_place(result, args.out)
     path = write_page(
         result,
         None if args.out is None else Path(args.out),
@@ -41,3 +47,20 @@ def report(args: argparse.Namespace) -> None:
         print_json({"file": str(path), "bytes": path.stat().st_size})
     else:
         print(path)
+
+
+def _check_place(result: "Result", out: str | None) -> None:
+    """Refuse a place that is no file's, or is that of a file of the run."""
+    from p2psim.core.faults import path_of
+    from p2psim.runs import manifest, store
+
+    if out is None:
+        return
+    place = path_of("--out", out)
+    if place.is_dir():
+        raise InputError(f"--out: {out} is a folder; give the name of a file")
+    if not place.absolute().parent.is_dir():
+        raise InputError(f"--out: there is no folder {place.parent}")
+    own = {result.path.resolve() / name for name in (*result.described.files, manifest.NAME, store.LOCK)}
+    if place.resolve() in own:
+        raise InputError(f"--out: {out} is a file of the run; choose another")

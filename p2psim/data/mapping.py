@@ -86,13 +86,15 @@ class RecordMap:
     def encoded(self, records: Any) -> np.ndarray:
         """Records as numbers, shape (n, len(names)): categories, dates and missing values as the run had them."""
         if not hasattr(records, "columns"):
-            rows = np.array(records, dtype=np.float64)
+            rows = _plain_numbers(records)
             if rows.ndim != 2:
                 raise InputError(f"records: a row for each is expected, got an array of shape {rows.shape}")
+        elif not records.columns.is_unique:
+            raise InputError("records: two columns have the same name")
         elif missing := [name for name in self.columns if name not in records.columns]:
             raise InputError(f"records: columns are missing: {', '.join(missing)}")
         elif not self.columns:
-            rows = records.to_numpy(dtype=np.float64)
+            rows = _plain_numbers(records.to_numpy())
         elif (known := self._source.get("categories")) is not None:
             rows = self._of_packaged(records, known)
         else:
@@ -154,3 +156,16 @@ def _places(series: Any, categories: list[str]) -> np.ndarray:
     values = np.full(len(series), MISSING_CATEGORY)
     values[~absent] = [places[word] for word in text]
     return values
+
+
+def _plain_numbers(records: Any) -> np.ndarray:
+    """An array of real numbers, none of them hidden."""
+    try:
+        array = np.asanyarray(records)
+        if np.iscomplexobj(array) or np.ma.isMaskedArray(array):
+            raise InputError(
+                f"records: real numbers are expected, got {type(array).__name__} of {array.dtype}"
+            )
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("records: must hold numbers, in rows of the same length") from None

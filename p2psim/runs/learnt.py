@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -16,6 +17,13 @@ from p2psim.scenario.model import Scenario
 
 if TYPE_CHECKING:
     from p2psim.learning.models.protocol import Model
+
+
+#: What reading a file raises that is none, or was changed.
+_UNREADABLE = (
+    OSError, ValueError, KeyError, TypeError, EOFError, IndexError, AttributeError, RecursionError, BadZipFile,
+    InputError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,8 +98,22 @@ class LearntModel:
     def score(self, records: Any, labels: Any) -> float:
         """Share of right classes, or R² of numbers, as scikit-learn's estimators give it."""
         said, labels = self.predict(records), np.asarray(labels)
-        if self.classes:
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.shape != said.shape:
+            raise InputError(f"labels: {said.size} are expected, got an array of shape {labels.shape}")
+        if self.classes and labels.dtype.kind in "OUS":
             return float(np.mean(said == labels.astype(str)))
+        try:
+            labels = labels.astype(np.float64)
+            said = said.astype(np.float64)
+        except (TypeError, ValueError):
+            kind = f"names of classes, such as {self.classes[0]}," if self.classes else "numbers"
+            raise InputError(f"labels: {kind} are expected, got {labels.dtype}") from None
+        if not np.isfinite(labels).all():
+            raise InputError("labels: must be finite")
+        if self.classes:
+            return float(np.mean(said == labels))
         deviation = float(np.sum((labels - labels.mean()) ** 2))
         if deviation == 0:
             raise InputError("labels: R² needs labels that are not all the same")
@@ -113,11 +135,15 @@ class LearntModel:
             If the file cannot be read, or is none of these.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
-                theta, text = file["theta"], json.loads(str(file["described"]))
-        except (OSError, ValueError, KeyError) as error:
+            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                theta, text = np.asarray(file["theta"], dtype=np.float64), json.loads(str(file["described"]))
+            made = cls(theta, Scenario.parse(text["scenario"]), text["preparation"], tuple(text["classes"]))
+            _ = made.records.names, made.model.kind
+        except _UNREADABLE as error:
             raise InputError(f"{os.fspath(path)}: is no saved model ({error})") from None
-        return cls(theta, Scenario.parse(text["scenario"]), text["preparation"], tuple(text["classes"]))
+        if theta.ndim != 1 or not np.isfinite(theta).all():
+            raise InputError(f"{os.fspath(path)}: is no saved model (its parameters are not finite numbers)")
+        return made
 
     def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and intercepts by which a linear model's scores follow from original columns.
@@ -223,6 +249,10 @@ def recorded_model(
     if step is not None and (step not in steps or len(steps) != len(models)):
         raise InputError(f"step: no model was recorded at {step}")
     theta = models[-1 if step is None else int(np.searchsorted(steps, step))]
+    if theta.ndim == 2 and scenario.network.exchange.needs_learner:
+        (theta,) = theta
+    if agent is not None and not isinstance(agent, int):
+        raise InputError(f"agent: the index of an agent is expected, got {agent!r}")
     if theta.ndim == 1 and agent is not None:
         raise InputError("agent: the learner's model is the only one")
     if theta.ndim == 2:

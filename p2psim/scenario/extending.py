@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from p2psim.core.errors import Fault, InputError
-from p2psim.core.nodes import Node, at, place_of
+from p2psim.core.faults import show
+from p2psim.core.nodes import Node, at, place_of, plain
 from p2psim.scenario import yaml
 
 #: Files that may extend each other.
 MOST_FILES = 10
+
+#: Last parts of keys whose values are paths, and mappings whose keys are names of columns or values.
+_PATHS = ("path", "test_path")
+_OF_NAMES = ("categories", "dates", "labels")
 
 #: Sections that take the place of the other file's as a whole: axes of two sweeps would multiply.
 _AS_A_WHOLE = ("sweep",)
@@ -19,7 +24,7 @@ def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]
 
     Mappings are merged key by key; a mapping that names another ``kind``, a list, a bare value and ``sweep`` take the
     place of what the other file says. Every value keeps its place, so that errors name the right file. Relative values
-    of keys named ``path`` start from the folder of their own file.
+    of keys named ``path`` or ``test_path`` start from the folder of their own file.
 
     Parameters
     ----------
@@ -45,7 +50,7 @@ def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]
         return node, []
     if not isinstance(entry.content, str) or not entry.content:
         raise InputError(
-            at(entry.place, "extends", f"must be the path of a scenario file, got {entry.content!r}")
+            at(entry.place, "extends", f"must be the path of a scenario file, got {show(plain(entry))}")
         )
     if node.child("name") is None:
         raise InputError(
@@ -54,7 +59,11 @@ def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]
     own = Path(node.place.path or ".").absolute()
     path = own.parent / entry.content if node.place.path else own / entry.content
     chain = [*files, own.resolve()]
-    if path.resolve() in chain:
+    try:
+        leads_back, is_file = path.resolve() in chain, path.is_file()
+    except (OSError, ValueError):
+        raise InputError(at(entry.place, "extends", f"{show(entry.content)} is no file's name")) from None
+    if leads_back:
         raise InputError(at(entry.place, "extends", f"{entry.content} extends this file, or is it"))
     if len(chain) >= MOST_FILES:
         raise InputError(at(entry.place, "extends", f"more than {MOST_FILES} files extend each other"))
@@ -62,7 +71,7 @@ def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]
     try:
         base, faults = yaml.read_leniently(yaml.contents(path), str(shown))
     except InputError as error:
-        if not path.is_file():
+        if not is_file:
             message = f"{entry.content} cannot be read: {error.faults[0].message.partition(': ')[2]}"
             raise InputError(at(entry.place, "extends", message)) from None
         raise
@@ -71,7 +80,7 @@ def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]
     base, more = extended(base, chain)
     if path.parent.resolve() != own.parent.resolve():
         base = _from_folder(base, Path(entry.content).parent)
-    return over(base, node.without("extends")), faults + more
+    return over(_without_choice(base, node), node.without("extends")), faults + more
 
 
 def over(base: Node, node: Node, key: str = "") -> Node:
@@ -104,9 +113,28 @@ def _from_folder(node: Node, folder: Path) -> Node:
     if not isinstance(node.content, dict):
         return node
     entries = {
-        name: Node(str(folder / entry.content), entry.place)
-        if name == "path" and isinstance(entry.content, str)
+        name: entry
+        if name in _OF_NAMES
+        else _moved(entry, folder)
+        if name.rpartition(".")[2] in _PATHS
         else _from_folder(entry, folder)
         for name, entry in node.content.items()
     }
     return Node(entries, node.place, node.keys)
+
+
+def _moved(node: Node, folder: Path) -> Node:
+    """A path, or a list of them, from another folder; ``~`` is that of nobody's file."""
+    if isinstance(node.content, list):
+        return Node([_moved(entry, folder) for entry in node.content], node.place)
+    if not isinstance(node.content, str) or not node.content or node.content.startswith("~"):
+        return _from_folder(node, folder)
+    return Node(str(folder / node.content), node.place)
+
+
+def _without_choice(base: Node, node: Node) -> Node:
+    """What is extended, without the values that its validation study chose: they are of another study."""
+    tune, own = base.child("tune"), node.child("tune")
+    if tune is None or tune.child("chosen") is None or (own is not None and own.child("chosen") is not None):
+        return base
+    return Node({**base.content, "tune": tune.without("chosen")}, base.place, base.keys)

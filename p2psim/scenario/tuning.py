@@ -30,7 +30,11 @@ def tuned_axis(node: Node) -> list[Axis]:
 
 
 def faults_of_key(tune: Tune, swept: Sequence[str]) -> Iterator[Fault]:
-    """What is wrong with the key, beside the swept keys."""
+    """What is wrong with the key, beside the swept keys, and with values that are said to be chosen."""
+    plain = all(isinstance(value, int | float | str) for value in tune.values)
+    for chosen in tune.chosen or ():
+        if plain and chosen not in tune.values:
+            yield Fault(f"{chosen} is none of the values: leave chosen out, and run chooses", "tune.chosen")
     for fixed in _FIXED:
         if f"{tune.key}.".startswith(f"{fixed}."):
             yield Fault(

@@ -167,3 +167,19 @@ def test_text_cannot_end_a_script() -> None:
     assert "<!--" not in text
     assert "://" not in text
     assert json.loads(text) == {"a": "</script><!-- https://x", "b": "∞", "c": None}
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [("manifest.json", "is a file of the run"), ("metrics.parquet", "is a file of the run"), (".", "is a folder"),
+     ("nowhere/page.html", "there is no folder")],
+)  # fmt: skip
+def test_no_file_of_the_run_is_written_over(
+    out: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    p2psim.run(small.scenario(replicas=1), folder, jobs=1, progress=False)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert main(["report", str(folder), "--out", str(folder / out)]) == 2
+    assert message in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before

@@ -117,9 +117,60 @@ def test_scikit_learn_says_the_same(kind: str, loans: Path, request: pytest.Fixt
         assert model.score(table, pd.read_csv(loans)["good"]) > 0.6
 
 
+def test_classes_are_scored_by_name_or_by_number(loans: Path, tmp_path: Path) -> None:
+    """Classes 0 and 1, given as numbers of any type, as text, or as one column."""
+    table = pd.read_csv(loans)
+    table["good"] = (table["good"] == "yes").astype(int)
+    table.to_csv(tmp_path / "coded.csv", index=False)
+    data = {"classes": "all", "scale": {"x": {"at": 9.0}}}
+    loss = {"kind": "logistic", "intercept": True}
+    model = run(tmp_path / "coded.csv", tmp_path / "run", {"y": "good"}, data, loss=loss).model()
+    share = float(np.mean(model.predict(table).astype(int) == table["good"]))
+    assert 0.5 < share < 1
+    for labels in (
+        table["good"],
+        table["good"].astype(float),
+        table["good"].astype(bool),
+        table["good"].astype(str),
+    ):
+        assert model.score(table, labels) == share
+    assert model.score(table, table[["good"]]) == share
+    for labels in (table["good"][:-1], np.where(table["good"] > 0, np.nan, 0.0)):
+        with pytest.raises(InputError, match="labels: "):
+            model.score(table, labels)
+
+
+@pytest.mark.parametrize("change", ["cut", "flip", "empty", "nan"])
+def test_damaged_files_are_refused(change: str, numbers: p2psim.Result, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    numbers.model().save(path)
+    content = bytearray(path.read_bytes())
+    if change == "flip":
+        content[len(content) // 2] ^= 255
+    elif change == "nan":
+        model = numbers.model()
+        model.theta[0] = np.nan
+        model.save(path)
+        content = bytearray(path.read_bytes())
+    path.write_bytes({"cut": content[:-40], "empty": b""}.get(change, content))
+    with pytest.raises(InputError, match="is no saved model"):
+        LearntModel.load(path)
+
+
 @pytest.mark.parametrize(
     ("act", "message"),
     [
+        (lambda result, table: result.model(agent="north"), "the index of an agent is expected, got 'north'"),
+        (lambda result, table: result.model().predict(np.ones((2, 3)) * 1j), "real numbers are expected"),
+        (
+            lambda result, table: result.model().predict(np.ma.masked_equal(np.ones((2, 3)), 1)),
+            "real numbers",
+        ),
+        (lambda result, table: result.model().predict([["a", "b", "c"]]), "must hold numbers"),
+        (
+            lambda result, table: result.model().score(table, ["x"] * len(table)),
+            "labels: numbers are expected",
+        ),
         (lambda result, table: result.model(replica=4), "no model of cell 0, replica 4"),
         (lambda result, table: result.model(step=21), "no model was recorded at 21"),
         (lambda result, table: result.model(agent=1), "the learner's model is the only one"),

@@ -108,6 +108,26 @@ def test_paths_start_from_the_folder_of_their_own_file() -> None:
     assert p2psim.run(child, "out", jobs=1, progress=False).metrics["value"].notna().all()
 
 
+def test_names_of_columns_are_no_paths_and_test_files_are(tmp_path: Path) -> None:
+    table = "path,b\n" + "\n".join(f"{'xy'[i % 2]},{i % 5}" for i in range(60))
+    Path("loans.csv").write_text(table)
+    Path("tests.csv").write_text(table)
+    source = "{kind: csv, path: loans.csv, test_path: tests.csv, y: b, categories: {path: one-hot}}, partition: equal"
+    Path("base.yaml").write_text(BASE.replace("{kind: linear-regression, dimension: 3, points: 20}", source))
+    child = load("extends: ../base.yaml\nname: child\nsweep: {}\n", "inner/child.yaml")
+    given = child.resolved()["data"]["source"]
+    assert {Path(given[key]).resolve() for key in ("path", "test_path")} == {
+        tmp_path / "loans.csv", tmp_path / "tests.csv",
+    }  # fmt: skip
+    assert given["categories"] == {"path": "one-hot"}
+
+
+@pytest.mark.parametrize("name", ['"a\\0b"', "x" * 5000, "[a, b]"])
+def test_what_names_no_file_is_refused_with_its_place(name: str) -> None:
+    with pytest.raises(InputError, match=r"child.yaml:1:10: extends: "):
+        load(f"extends: {name}\nname: c\n")
+
+
 TREES = st.recursive(
     st.integers(0, 3), lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3), max_leaves=8
 )
