@@ -145,7 +145,7 @@ def run_batch(
                 problem = outcome.problem_id
                 if options.keep_data and problem not in options.shared and problem not in data:
                     data[problem] = archive_bytes(sorted(workspace.arrays(problem).items()))
-            except (KeyboardInterrupt, Exception) as error:
+            except (KeyboardInterrupt, SystemExit, Exception) as error:  # a part may end the process
                 if isinstance(error, KeyboardInterrupt) or getattr(error, "errno", None) in _MACHINE:
                     stopped = error
                     break

@@ -187,14 +187,14 @@ register_all(
             "mean_model_rmse",
             lambda snapshot: float(snapshot.problem.test_rmse(snapshot.theta.mean(axis=0)[None])[0]),
             "root mean squared error on held-out records, of the mean of the agents' models",
-            label="test RMSE of the mean model (units of the label)",
+            label="test RMSE of the mean model (units of the label as prepared)",
             objectives=_SHARED,
         ),
         _of_tests(
             "test_rmse",
             lambda snapshot: snapshot.problem.test_rmse(snapshot.theta),
             "root mean squared error on held-out records",
-            label="test RMSE (units of the label)",
+            label="test RMSE (units of the label as prepared)",
             each=True,
         ),
         _of_tests(
