@@ -23,6 +23,7 @@ _PUBLIC = {
     "data.sources.base": "DataSource",
     "data.sources.downloaded": "CreditCard MovieLens100K",
     "data.sources.files": "CSVFile ParquetFile",
+    "data.sources.libsvm": "LibSVMFile",
     "data.sources.linear": "LinearClassification LinearRegression",
     "data.sources.packaged": "Hospital Lending LendingSmall Medpar Schools",
     "data.sources.scikit": "BreastCancer Digits",

@@ -30,6 +30,7 @@ from p2psim.data.sources.downloaded import CreditCard as CreditCard
 from p2psim.data.sources.downloaded import MovieLens100K as MovieLens100K
 from p2psim.data.sources.files import CSVFile as CSVFile
 from p2psim.data.sources.files import ParquetFile as ParquetFile
+from p2psim.data.sources.libsvm import LibSVMFile as LibSVMFile
 from p2psim.data.sources.linear import LinearClassification as LinearClassification
 from p2psim.data.sources.linear import LinearRegression as LinearRegression
 from p2psim.data.sources.packaged import Hospital as Hospital
