@@ -3,6 +3,10 @@
 Numba notices a change of the file that holds a kernel, but not of other files whose functions and constants were
 compiled into it: after an upgrade it could go on running what is no longer written. So the cache lies in a directory
 that is named after all sources that are compiled.
+
+With every function that a kernel calls numba would compile a way in for Python and another for C, in a sixth of all the
+time that compiling takes, though Python calls few of these functions. What numba knows of a function is put together
+when it is first called: a process imports hundreds of them and calls few.
 """
 
 import contextlib
@@ -14,16 +18,73 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial, update_wrapper
 from pathlib import Path
 from typing import Any, Literal
 
 from p2psim.core.interrupts import interrupted_afterwards
 
+
+class Kernel:
+    """A function that is compiled with a way in for Python when Python calls it, and without when kernels do.
+
+    Parameters
+    ----------
+    function : callable
+    options : dict
+        As of `numba.njit`.
+    keep : callable
+        Has numba keep the machine code of a function in a folder of a name.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], keep: Callable[[Any, str], None]
+    ):
+        update_wrapper(self, function)
+        self.py_func, self._keep = function, keep
+        #: Where numba looks whether to paste a function into those that call it.
+        self.targetoptions = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **options}
+
+    def __call__(self, *arguments: Any, **keys: Any) -> Any:
+        """Compile the function for these arguments, unless that is done, and call it."""
+        return self.of_python(*arguments, **keys)
+
+    def __reduce__(self) -> str:
+        """Be pickled by name, as functions are."""
+        return self.py_func.__qualname__
+
+    @property
+    def signatures(self) -> list[Any]:
+        """What it has been compiled for, to be called by Python."""
+        return list(self.of_python.signatures)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What kernels see in place of the function."""
+        return self.of_kernels._type
+
+    @cached_property
+    def of_python(self) -> Any:
+        """The function as Python calls it."""
+        return self._dispatcher("")
+
+    @cached_property
+    def of_kernels(self) -> Any:
+        """The function as kernels call it."""
+        return self._dispatcher("of-kernels", no_cpython_wrapper=True)
+
+    def _dispatcher(self, folder: str, **more: bool) -> Any:
+        from numba.core.registry import CPUDispatcher
+
+        dispatcher = CPUDispatcher(self.py_func, targetoptions={**self.targetoptions, **more})
+        self._keep(dispatcher, folder)
+        return dispatcher
+
+
 _PACKAGE = Path(__file__).parents[1]
 
 #: Where sources that are compiled, or give constants to such, may be.
-_SOURCES = ("core/*.py", "network/**/*.py", "learning/**/*.py", "privacy/*.py")
+SOURCES = ("core/*.py", "network/**/*.py", "learning/**/*.py", "privacy/*.py")
 
 #: Caches of other sources are removed when they have not been used for so long.
 _KEEP_SECONDS = 7 * 86400.0
@@ -37,7 +98,7 @@ def cache_directory() -> Path:
     in the user's cache.
     """
     digest = hashlib.blake2b(digest_size=8)
-    for pattern in _SOURCES:
+    for pattern in SOURCES:
         for path in sorted(_PACKAGE.glob(pattern)):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     root = os.environ.get("NUMBA_CACHE_DIR")
@@ -56,7 +117,7 @@ def is_compiled() -> bool:
 
 
 def njit(
-    inline: Literal["never", "always"] = "never", forceinline: bool = False
+    inline: Literal["never", "always"] = "never", forceinline: bool = False, allocates: bool = True
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: compile without Python objects when first called, and keep the machine code.
 
@@ -66,15 +127,23 @@ def njit(
         Whether to paste the function into those that call it, before types are known.
     forceinline : bool
         Whether to paste its machine code into those that call it: with types known, code for what is None is left out.
+    allocates : bool
+        Whether it makes arrays, or returns some. Where not, nobody counts who holds those that it is given: each time
+        that an array is taken out of a tuple this would take as long as twenty additions.
     """
-    from p2psim.core.kernels import Kernel
-
     _hold_interrupts()
 
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
-        return Kernel(function, {"inline": inline, "forceinline": forceinline}, _keep)
+        return Kernel(function, {"inline": inline, "forceinline": forceinline, "_nrt": allocates}, _keep)
 
     return compile_later
+
+
+def unwritten(array: Any) -> Any:
+    """An array that cannot be written to, for a kernel that does not: of those that can it would be compiled anew."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 #: Signature of a function of a record's score and label, and of parameters.

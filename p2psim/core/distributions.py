@@ -63,7 +63,7 @@ class _WithMean(Options):
 class Weibull(_WithMean):
     """P(X > x) = exp(−(x/c)^k), with the scale c = mean/Γ(1 + 1/k)."""
 
-    shape: Shape = Field(description="k; 1 is the exponential law, below it tails are longer")
+    shape: Shape = Field(description="k; 1 is the exponential distribution, below it tails are longer")
 
     def sample(self, random: np.random.Generator, size: int) -> np.ndarray:
         """Independent values, shape (size,)."""
@@ -163,7 +163,7 @@ class Distribution(OneOf):
     weibull: Weibull | None = Field(None, description="mean and shape")
     gamma: Gamma | None = Field(None, description="mean and shape")
     empirical: Empirical | None = Field(
-        None, description="a file of values, one a line, that are drawn again"
+        None, description="a file of values, one per line, that are drawn again"
     )
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """Errors that are meant for the person who wrote the scenario, and the exit codes they end in."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from json import JSONDecodeError
 from typing import Any
 
@@ -42,6 +42,8 @@ class Fault:
         The file, empty when the input did not come from one.
     line, column : int
         Counted from one; zero when there is no place.
+    names_part : bool
+        Whether a name is unknown that a part may have whose module has not been let in.
     """
 
     message: str
@@ -49,6 +51,7 @@ class Fault:
     path: str = ""
     line: int = 0
     column: int = 0
+    names_part: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         place = self.path
@@ -114,7 +117,13 @@ class MissingPartError(InputError):
 
 
 class MissingSourceError(InputError):
-    """A data file or an optional package is not there; the message is the command that cures it."""
+    """A data file or an optional package is not there; the message says what to do about it."""
+
+
+def not_installed(package: str, extra: str, key: str = "") -> MissingSourceError:
+    """The error of a package that is not there, with the command that installs it."""
+    message = f"{package} is not installed, which this needs; run pip install 'p2psim[{extra}]'"
+    return MissingSourceError(Fault(message, key))
 
 
 class FolderError(InputError):

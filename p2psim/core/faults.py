@@ -31,21 +31,33 @@ OF_COLUMNS = {2**31 - 1: "2³¹ − 1", 2**63 - 1: "2⁶³ − 1", 1 - 2**63: "�
 _NOTHING: Schema = {"type": ""}
 
 
+#: Schemas that others refer to, by references that say their class.
+_NAMED: dict[str, Schema] = {}
+
+
+def schema_of(model: type[BaseModel]) -> Any:
+    """The core schema of a model, which is built when it is first wanted."""
+    if not model.__pydantic_complete__:
+        model.model_rebuild()
+    schema: Any = model.__pydantic_core_schema__
+    _NAMED.update({entry["ref"]: entry for entry in schema.get("definitions", ())})
+    return schema
+
+
 class Schemas:
     """The core schema of a model, with references resolved."""
 
     def __init__(self, model: type[BaseModel]):
-        self.root: Schema = model.__pydantic_core_schema__
-        self._named: dict[str, Schema] = {}
-        if self.root["type"] == "definitions":
-            self._named = {entry["ref"]: entry for entry in self.root["definitions"]}
+        self.root: Schema = schema_of(model)
 
     def bare(self, schema: Schema, *, null: bool = False) -> Schema:
         """Strip wrappers, and ``nullable`` too unless `null` asks to keep it."""
         while True:
             kind = schema["type"]
             if kind == "definition-ref":
-                schema = self._named[schema["schema_ref"]]
+                schema = _NAMED[schema["schema_ref"]]
+            elif looked_up := schema.get("metadata", {}).get("looked_up"):
+                schema = looked_up()
             elif kind in _WRAPPERS or (kind == "nullable" and not null):
                 schema = schema["schema"]
             else:
@@ -59,7 +71,7 @@ class Schemas:
     def choices(self, schema: Schema) -> list[Schema]:
         """Choices of a union."""
         listed = schema.get("choices", ())
-        if isinstance(listed, dict):  # a part with synonyms stands under each of its names
+        if isinstance(listed, Mapping):  # a part with synonyms stands under each of its names
             return list({id(choice): choice for choice in listed.values()}.values())
         return [choice[0] if isinstance(choice, tuple) else choice for choice in listed]
 
@@ -203,7 +215,7 @@ _OF_THE_VALUE = {
 
 #: Kinds that there were, and what to give instead.
 _FORMER = {
-    "registered": "there is no kind 'registered' any more: a mechanism of your own is a class with a kind of its own, "
+    "registered": "there is no kind 'registered' any more: your own mechanism is a class with a new kind, "
     "registered by p2psim.register; give {kind: ITS_NAME}, and --parts MODULE (docs/privacy.md shows one)"
 }
 
@@ -317,6 +329,8 @@ def _fault(detail: Any, where: SchemaLocation, schemas: Schemas, node: Node) -> 
     steps, schema = where.steps, where.schema
     place, key, message = steps, steps, ""
     problem = detail["type"]
+    unnamed = problem in ("union_tag_invalid", "literal_error")
+    names_part = unnamed and "part_kind" in schemas.bare(schema).get("metadata", {})
     if problem == "extra_forbidden":
         known = list(schemas.fields(where.inside))
         near = nearest(steps[-1], known)
@@ -333,6 +347,7 @@ def _fault(detail: Any, where: SchemaLocation, schemas: Schemas, node: Node) -> 
         place, kind = (*steps, "kind"), detail["ctx"]["tag"]
         known = list(schemas.bare(schema).get("choices", ()))
         message = _FORMER.get(kind) or unknown("kind", kind, known)
+        names_part = names_part and kind not in _FORMER
     elif problem == "union_tag_not_found" and schema["type"]:
         message = f"needs a kind; known: {', '.join(schemas.bare(schema)['choices'])}"
     elif _is_wrong_kind(detail, where):
@@ -340,7 +355,7 @@ def _fault(detail: Any, where: SchemaLocation, schemas: Schemas, node: Node) -> 
         known = list(map(str, schemas.bare(schema).get("expected", ())))
         message = unknown("kind", detail["input"], known)
     message = message or _judgement(detail, where, schemas)
-    return at(place_of(node, place, key=problem == "extra_forbidden"), ".".join(key), message)
+    return at(place_of(node, place, key=problem == "extra_forbidden"), ".".join(key), message, names_part)
 
 
 def _judgement(detail: Any, where: SchemaLocation, schemas: Schemas) -> str:

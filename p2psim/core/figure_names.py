@@ -20,10 +20,16 @@ ALONG_THE_RUN = ("fitness", "curves", "groups", "targets", "network")
 AGAINST_A_KEY = ("finals", "collaboration")
 
 #: Those whose bands or bars are quantiles over replicas.
-WITH_QUANTILES = ("fitness", "curves", "groups", "epsilon", "size", "finals", "collaboration", "alone")
+WITH_QUANTILES = (
+    *("fitness", "curves", "groups", "network", "epsilon", "size"),
+    *("finals", "load", "collaboration", "alone", "front", "forecast"),
+)
 
 #: Those whose axis of values can be made linear or logarithmic.
-WITH_LOG = ("fitness", "curves", "finals", "collaboration", "alone")
+WITH_LOG = (
+    *("fitness", "curves", "groups", "network", "finals", "load", "collaboration", "alone"),
+    *("agents", "ecdf", "degree", "heatmap", "front", "forecast"),
+)
 
 #: What those along the run can be drawn against.
 AGAINST = ("step", "time", "vectors_sent", "epsilon")

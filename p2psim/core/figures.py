@@ -32,6 +32,8 @@ class Metric:
         Label of its axis, with the unit in brackets; empty for its name.
     rises : bool
         Whether it is better, or later, the higher it is, so that a target is reached from below.
+    each : bool
+        Whether it has a number for each agent, so that ``record.per_agent`` can name it.
     """
 
     part_kind: ClassVar[str] = "metric"
@@ -40,6 +42,7 @@ class Metric:
     meaning: ClassVar[str]
     label: ClassVar[str] = ""
     rises: ClassVar[bool] = False
+    each: ClassVar[bool] = False
 
     @classmethod
     def of(
@@ -113,6 +116,8 @@ class Figure:
         Whether ``facet`` gives a figure for each value of a swept key.
     keys : frozenset of str
         Those of ``target``, ``reference``, ``agent``, ``log`` and ``quantile`` that it heeds.
+    takes_metric : bool
+        Whether ``metric`` changes anything.
     requires : mapping
         Keys that must be given, and what they say, in words.
     draws : str
@@ -132,6 +137,7 @@ class Figure:
     against_a_key: ClassVar[bool] = False
     has_facets: ClassVar[bool] = True
     keys: ClassVar[frozenset[str]] = frozenset()
+    takes_metric: ClassVar[bool] = True
     requires: ClassVar[Mapping[str, str]] = {}
     draws: ClassVar[str] = ""
     records: ClassVar[tuple[str, ...]] = ()
@@ -174,7 +180,7 @@ def having(key: str) -> tuple[str, ...]:
 #: What those of p2psim show and need, and what else they say of themselves.
 _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "fitness": ("bands of ψ along the run, a line for each swept value", "relative_fitness", {}),
-    "timing": ("whose work each commit used", "events", {"needs_events": True}),
+    "timing": ("whose work each commit used", "events", {"needs_events": True, "takes_metric": False}),
     "epsilon": ("final ψ against the privacy budget ε, with the power law", "a sweep of privacy.epsilon", {}),
     "size": ("final ψ against the number of records n, with the power law", "a sweep over records", {}),
     "curves": ("bands of any metric along the run", "a metric that changes", {}),
@@ -231,7 +237,7 @@ _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "spacetime": (
         "messages between agents over time, absences, and what did not arrive",
         "events",
-        {"needs_events": True},
+        {"needs_events": True, "takes_metric": False},
     ),
     "graph": (
         "agents and links: who reached what, and where messages failed",
@@ -241,7 +247,7 @@ _OWN: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "spent": (
         "ε that each agent has spent, over time",
         "events and an even allocation",
-        {"needs_events": True},
+        {"needs_events": True, "takes_metric": False},
     ),
     "forecast": ("means over replicas beside what is forecast", "a scenario that can be forecast", {}),
 }

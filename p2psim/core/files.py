@@ -17,10 +17,15 @@ from pydantic import AfterValidator, Field, ValidationInfo
 
 from p2psim.core.errors import Fault, MeaningError, MissingSourceError
 
+#: Windows opens no folder, and flushes only files that may be written.
+_OPENS_FOLDERS = hasattr(os, "O_DIRECTORY")
+
 
 def sync(path: Path) -> None:
     """Flush a file or a directory to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    if not _OPENS_FOLDERS and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY if _OPENS_FOLDERS else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:
@@ -121,7 +126,7 @@ def sealed(entries: Any, info: ValidationInfo) -> Any:
         return entries  # said of the path itself, or where it is read
     given = entries.get("sha256") or digest
     if given != digest:
-        raise ValueError(f"{place} is another file than before: its SHA-256 is {digest}, not {given}")
+        raise ValueError(f"{place} is not the same file as before: its SHA-256 is {digest}, not {given}")
     return {**entries, "sha256": digest}
 
 

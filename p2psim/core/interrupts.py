@@ -5,8 +5,8 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-#: How a process is asked to end: by a service manager, or since its terminal has gone.
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+#: How a process is asked to end: by a service manager, or since its terminal has gone (not on Windows).
+ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 #: What Python does with a signal by itself.
 _PYTHONS = (signal.SIG_DFL, signal.default_int_handler)
 

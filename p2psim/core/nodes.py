@@ -23,9 +23,9 @@ class Place:
     column: int = 0
 
 
-def at(place: Place, key: str, message: str) -> Fault:
+def at(place: Place, key: str, message: str, names_part: bool = False) -> Fault:
     """Return a fault at a place."""
-    return Fault(message, key, place.path, place.line, place.column)
+    return Fault(message, key, place.path, place.line, place.column, names_part)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """What every part of a scenario is made of: frozen, strict, and closed to unknown keys.
 
 A *part* is one choice of a component together with its keys: ``{kind: poll, interval: 2.0}``. Each
-component declares its own part beside its code; the section that owns it lists the parts in one union,
+component declares its own part beside its code; the package that owns it lists where each is, by its name,
 so that adding a component takes one new file and one line.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_args
@@ -25,7 +26,9 @@ from pydantic import (
 from p2psim.core.agent_names import AgentNames, some
 from p2psim.core.errors import MeaningError, OptionError
 from p2psim.core.faults import faults_of
+from p2psim.core.interrupts import interrupted_afterwards
 from p2psim.core.nodes import placed
+from p2psim.core.printing import exact
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -53,14 +56,26 @@ class Options(BaseModel, metaclass=Checked):
     Building one raises `p2psim.core.errors.OptionError`, an `InputError` and a ``ValueError``, with all that is wrong.
     """
 
+    # Schemas are built when they are first wanted: few are, of all parts that there are.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        validate_default=False,
+        defer_build=True,
     )
 
     #: What a message says is expected where a part of this class is; empty to list its keys.
     in_words: ClassVar[str] = ""
     #: Keys that say nothing where they are None: they are then left out of resolved scenarios.
     unsaid: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def model_rebuild(cls, **keys: Any) -> bool | None:
+        """Build the schema, if it is not; pydantic would make another error of an interrupt meanwhile."""
+        with interrupted_afterwards():
+            return super().model_rebuild(**keys)
 
 
 class OneOf(Options):
@@ -140,12 +155,75 @@ def _text_keys(value: Any) -> Any:
 TEXT_KEYS = BeforeValidator(_text_keys)
 
 
+#: Put in the metadata of numbers of agents, so that a list has one for each, in their order.
+BY_PLACE = BeforeValidator(lambda value: dict(enumerate(value)) if isinstance(value, list) else value)
+
+
 def _scalar_or_mapping(value: Any) -> str:
     return "mapping" if isinstance(value, Mapping | BaseModel) else "number"
 
 
+class Column(Options):
+    """A column of the records that has one number per owner, a positive one; ``data.per_owner`` lists it."""
+
+    column: str = Field(description="a column that data.per_owner lists")
+
+    #: The largest number that is allowed, and whether 0 is; in words for messages.
+    most: ClassVar[float] = math.inf
+    zero: ClassVar[bool] = False
+    allowed: ClassVar[str] = "a positive number"
+
+    def values(self, columns: Mapping[str, np.ndarray], labels: Sequence[str], key: str) -> np.ndarray:
+        """Number of each agent, shape (n,).
+
+        Raises
+        ------
+        MeaningError
+            If the column is not among those, or an agent has a number that is not allowed.
+        """
+        if self.column not in columns:
+            raise MeaningError(key, f"the column {self.column!r} is not known: list it in data.per_owner")
+        values = columns[self.column]
+        wrong = ~((values > 0) & (values <= self.most) | (values == 0) & self.zero)
+        if wrong.any():
+            agent = int(np.argmax(wrong))
+            given = f"owner {labels[agent]} has {exact(values[agent])} in column {self.column!r}"
+            raise MeaningError(key, f"{given}; {self.allowed} is expected")
+        return values
+
+
+class ShareColumn(Column):
+    """A column of the records that has one number from 0 to 1 per owner; ``data.per_owner`` lists it."""
+
+    most: ClassVar[float] = 1.0
+    zero: ClassVar[bool] = True
+    allowed: ClassVar[str] = "a number from 0 to 1"
+
+
+class PositiveShareColumn(ShareColumn):
+    """A column of the records that has one number above 0 and up to 1 per owner; ``data.per_owner`` lists it."""
+
+    zero: ClassVar[bool] = False
+    allowed: ClassVar[str] = "a number above 0 and at most 1"
+
+
+class ProperShareColumn(PositiveShareColumn):
+    """A column of the records that has one number above 0 and below 1 per owner; ``data.per_owner`` lists it."""
+
+    most: ClassVar[float] = math.nextafter(1.0, 0.0)
+    allowed: ClassVar[str] = "a number above 0 and below 1"
+
+
+def _form_per_agent(value: Any) -> str:
+    """Tell a column from a mapping: an agent may be called column, but its value is a number."""
+    if isinstance(value, Column) or (isinstance(value, Mapping) and isinstance(value.get("column"), str)):
+        return "column"
+    return _scalar_or_mapping(value)
+
+
 _Number = TypeVar("_Number")
 _Part = TypeVar("_Part")
+_Column = TypeVar("_Column", bound=Column)
 #: A number, or a part or mapping.
 NumberOr = Annotated[
     Annotated[_Number, Tag("number")] | Annotated[_Part, Tag("mapping")], Discriminator(_scalar_or_mapping)
@@ -154,36 +232,53 @@ NumberOr = Annotated[
 ByKind = Annotated[_Part, Field(discriminator="kind"), BY_NAME]
 
 _Unbounded = Annotated[float, Field(gt=0, allow_inf_nan=True)]
-_PerAgent = Annotated[NumberOr[_Number, dict[str, _Number]], TEXT_KEYS]
+_PerAgent = Annotated[
+    Annotated[_Number, Tag("number")]
+    | Annotated[dict[str, _Number], Tag("mapping")]
+    | Annotated[_Column, Tag("column")],
+    Discriminator(_form_per_agent),
+    TEXT_KEYS,
+    BY_PLACE,
+]
 
-#: A positive number (possibly infinite) for all agents, or a mapping from agent (index or label) or group to one.
-PerAgent = _PerAgent[_Unbounded]
+#: A positive number (possibly infinite) for all agents, a list of those of agents 0, 1, …, a mapping from agent (index
+#: or label) or group to one, or a column of the records.
+PerAgent = _PerAgent[_Unbounded, Column]
 
-#: A number from 0 to 1 for all agents, or a mapping from agent (index or label) or group to one.
-SharePerAgent = _PerAgent[Fraction]
+#: A number from 0 to 1 in each of these forms.
+SharePerAgent = _PerAgent[Fraction, ShareColumn]
+
+#: The same without 0.
+PositiveSharePerAgent = _PerAgent[Annotated[float, Field(gt=0, le=1)], PositiveShareColumn]
+
+#: The same without 0 and 1.
+ProperSharePerAgent = _PerAgent[Annotated[float, Field(gt=0, lt=1)], ProperShareColumn]
 
 
 def per_agent(
-    value: float | Mapping[str, float],
+    value: float | Mapping[str, float] | Column,
     labels: Sequence[str],
     groups: Sequence[str] | None = None,
     *,
     key: str,
+    columns: Mapping[str, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Resolve a per-agent quantity to one value an agent.
+    """Resolve a per-agent quantity to one value per agent.
 
     An agent's own index or label is preferred over its group.
 
     Parameters
     ----------
-    value : float or mapping
-        A number for all, or a mapping from agent index, agent label or group to a number.
+    value : float, mapping or Column
+        A number for all, a mapping from agent index, agent label or group to a number, or a column.
     labels : sequence of str
         The agents' labels, in order.
     groups : sequence of str, optional
         The agents' groups, in order.
     key : str
         The dotted scenario key, named in errors.
+    columns : mapping of str to ndarray, shape (n,), optional
+        Columns that have one number per agent.
 
     Returns
     -------
@@ -193,8 +288,10 @@ def per_agent(
     ------
     MeaningError
         If an agent has no value or two; or an entry names no agent and no group, two agents, or an agent and a group
-        of others.
+        of others; or as `Column.values` does.
     """
+    if isinstance(value, Column):
+        return value.values(columns or {}, labels, key)
     if not isinstance(value, Mapping):
         return np.full(len(labels), float(value))
     agents = AgentNames(labels)
@@ -208,9 +305,7 @@ def per_agent(
             known = [*labels, *members]
             raise MeaningError(key, f"no agent or group is called {name!r}; there are {some(known)}")
         if meant and meant != members.get(name, meant):
-            raise MeaningError(
-                key, f"{name!r} names an agent and a group of others; call one of them otherwise"
-            )
+            raise MeaningError(key, f"{name!r} names an agent and a group of others; rename one of them")
         if meant:
             names.append(name)
     of_agent = {i: value[name] for name, i in agents.resolve(names, key).items()}
@@ -219,6 +314,18 @@ def per_agent(
     if None in values:
         raise MeaningError(key, f"agent {labels[values.index(None)]} has no value")
     return np.array(values, dtype=float)
+
+
+def columns_in(part: Any, key: str) -> Iterator[tuple[str, Column]]:
+    """Columns that a part at a dotted key and the parts inside it name, each by its own key."""
+    if isinstance(part, Column):
+        yield key, part
+    elif isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from columns_in(getattr(part, name, None), f"{key}.{name}")
+    elif isinstance(part, tuple):
+        for place, entry in enumerate(part):
+            yield from columns_in(entry, f"{key}.{place}")
 
 
 @cache

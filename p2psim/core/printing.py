@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 import sys
 import textwrap
@@ -34,7 +35,22 @@ def show(value: Any) -> str:
     """A table's entry: four significant digits of a number, nothing for nothing."""
     if value is None or isinstance(value, bool):
         return {None: "", True: "yes", False: "no"}[value]
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))
+
+
+#: Characters that command a terminal or turn the direction of text; line ends and tabs are not among them.
+_COMMANDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Text with escapes in the place of control characters, which names in files may have."""
+    return _COMMANDING.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def exact(value: float) -> str:
+    """Write a number as short as it can be without reading as another one; for messages that refuse it."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
 
 
 def counted(number: int, what: str) -> str:
@@ -59,7 +75,7 @@ def print_table(
     """Print rows with the same keys as aligned text that fits the terminal's width (80 where there is none).
 
     What is empty in all rows is left out. Where columns have no place beside each other, those that are the same in
-    all rows are told once, above the table; what is still too wide comes in several tables below each other.
+    all rows are printed once, above the table; what is still too wide comes in several tables below each other.
 
     Parameters
     ----------
@@ -67,7 +83,7 @@ def print_table(
     title : str
         Above the table.
     most : int
-        Rows to show; of more only the number is told.
+        Rows to show; of more only the number is printed.
     keys : int
         Number of leading columns by which rows are known; each of several tables begins with them.
     """
@@ -81,7 +97,7 @@ def print_table(
     }
     leading = [key for key in list(rows[0])[:keys] if key in columns]
     if title:
-        print(title)
+        print(visible(title))
     if len(list(_blocks(leading, columns))) > 1 and len(rows) > 1:
         same = [key for key in columns if len(set(shown[key])) == 1]
         columns = {key: column for key, column in columns.items() if key not in same}
@@ -124,7 +140,9 @@ def print_wrapped(text: str, indent: str = "") -> None:
     """Print text in lines that fit the terminal, broken between words; `indent` begins all lines but the first."""
     width = _width()
     print(
-        textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        textwrap.fill(
+            visible(text), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
     )
 
 
@@ -202,5 +220,5 @@ def complain(message: object, kind: str = "", as_line: bool = False) -> None:
     as_line : bool
         As a JSON object in one line, with `kind` as its key; a message without is a ``note``.
     """
-    text = f"{kind}: {message}" if kind else str(message)
+    text = visible(f"{kind}: {message}" if kind else str(message))
     print(json.dumps({kind or "note": str(message)}) if as_line else text, file=sys.stderr, flush=True)

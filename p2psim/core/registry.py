@@ -10,17 +10,14 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, TypeVar, Union
-
-from pydantic import Field, GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from typing import Any, TypeVar, get_args
 
 from p2psim.core.errors import InputError, first_line
+from p2psim.core.interrupts import interrupted_afterwards
 
 #: Kinds of parts, and the key or option that names one.
 KINDS: Mapping[str, str] = {
@@ -43,16 +40,75 @@ KINDS: Mapping[str, str] = {
 
 _T = TypeVar("_T")
 
-_PARTS: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
 
-# Called after a part was registered that a schema was built without: what was made of all parts is made anew.
-_LISTENERS: list[Callable[[], None]] = []
+class Parts(Mapping[str, Any]):
+    """Parts of a kind by name; the module of a part that p2psim declares is imported when the part is first read."""
 
-# The unions that models have been declared with.
-_UNIONS: list[AnyOf] = []
+    def __init__(self) -> None:
+        #: A part, or ``module:Class`` of one that nobody has needed yet.
+        self.entries: dict[str, Any] = {}
+        #: What scenarios may call each: its name and synonyms, with its name.
+        self.names: dict[str, str] = {}
 
-# Number of `registering` blocks that are open; listeners wait for the last to end.
-_open = 0
+    def __getitem__(self, name: str) -> Any:
+        """Return a part by its name."""
+        part = self.entries[name]
+        if isinstance(part, str):
+            module, _, attribute = part.partition(":")
+            with interrupted_afterwards():
+                part = self.entries[name] = getattr(import_module(module), attribute)
+        return part
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.entries)
+
+    def add(self, part: Any, *names: str) -> None:
+        """Add a part, or where it is, under its name and synonyms."""
+        self.entries[names[0]] = part
+        self.names |= dict.fromkeys(names, names[0])
+
+    def remove(self, name: str) -> None:
+        """Take a part out."""
+        del self.entries[name]
+        self.names = {word: known for word, known in self.names.items() if known != name}
+
+
+_PARTS: dict[str, Parts] = {kind: Parts() for kind in KINDS}
+
+
+def declare(kind: str, package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """Say which parts a package of p2psim has, so that a scenario which names one imports it and no other.
+
+    Parameters
+    ----------
+    kind : str
+    package : str
+        Its name.
+    places : mapping of str to str
+        By the name of a part, and synonyms after it, its module in the package and its class: ``"regular:Star"``.
+
+    Returns
+    -------
+    callable
+        The package's ``__getattr__``, which gives the classes.
+    """
+    homes = {}
+    for names, place in places.items():
+        _PARTS[kind].add(f"{package}.{place}", *names.split())
+        module, _, attribute = place.partition(":")
+        homes[attribute] = module
+
+    def attribute_of(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return attribute_of
 
 
 def register(part: _T) -> _T:
@@ -75,14 +131,16 @@ def register(part: _T) -> _T:
         If it is no part, has no name, lacks what its base class wants of it, or a part of this kind and name exists.
     """
     kind, name = kind_of(part), name_of(part)
-    known, what = _PARTS[kind].get(name), f"the {kind} {name!r} of {package_of(part)}"
-    if known is not None and not _same(known, part):
-        other = package_of(known)
-        raise InputError(f"{what} cannot be registered: {other} has one of this name; call it otherwise")
+    known, what = _PARTS[kind], f"the {kind} {name!r} of {package_of(part)}"
+    words = dict.fromkeys((name, *words_of(part)))
+    for word in words:
+        other = known.entries.get(known.names.get(word, ""))
+        if other is not None and _place(other) != _place(part):
+            whose = f"{package_of(other)} has one of this name"
+            raise InputError(f"{what} cannot be registered: {whose}; choose another name")
     if lacking := _lacking(part if isinstance(part, type) else type(part)):
         raise InputError(f"{what} lacks {', '.join(lacking)}")
-    with registering():
-        _PARTS[kind][name] = part() if kind == "accountant" and isinstance(part, type) else part
+    known.add(part() if kind == "accountant" and isinstance(part, type) else part, *words)
     return part
 
 
@@ -94,57 +152,30 @@ def _lacking(part: type) -> list[str]:
 
 def register_all(parts: Iterable[Any]) -> None:
     """Register several parts at once."""
-    with registering():
-        for part in parts:
-            register(part)
+    for part in parts:
+        register(part)
 
 
 def forget(kind: str, name: str) -> None:
     """Take a part back out, such as one that a test has registered."""
-    with registering():
-        del _PARTS[kind][name]
+    _PARTS[kind].remove(name)
 
 
-@contextmanager
-def registering() -> Iterator[None]:
-    """Let listeners wait until all parts of this block are registered."""
-    global _open
-    _open += 1
-    try:
-        yield
-    finally:
-        _open -= 1
-        if not _open and _any_stale():
-            for listener in _LISTENERS:
-                listener()
-
-
-def on_change(listener: Callable[[], None]) -> None:
-    """Call a function whenever a declared model lacks parts that were registered since, and now if one does."""
-    _LISTENERS.append(listener)
-    if _any_stale():
-        listener()
-
-
-def _any_stale() -> bool:
-    return any(union.is_stale for union in _UNIONS)
-
-
-def parts(kind: str) -> Mapping[str, Any]:
+def parts(kind: str) -> Parts:
     """All parts of a kind by name, in the order of their registration."""
     return _PARTS[kind]
 
 
 def modules() -> list[str]:
     """Modules from outside p2psim that have registered parts."""
-    others = (part for named in _PARTS.values() for part in named.values() if package_of(part) != "p2psim")
+    known = (part for named in _PARTS.values() for part in named.entries.values())
+    others = (part for part in known if package_of(part) != "p2psim")
     return list(dict.fromkeys(map(_module, others)))
 
 
 def place_of(part: Any) -> str | None:
     """``module:OBJECT`` of a part from outside p2psim; None of one of its own."""
-    name = getattr(part, "__qualname__", type(part).__qualname__)
-    return None if package_of(part) == "p2psim" else f"{_module(part)}:{name}"
+    return None if package_of(part) == "p2psim" else _place(part)
 
 
 def kind_of(part: Any) -> str:
@@ -178,62 +209,34 @@ def name_of(part: Any) -> str:
     return name
 
 
+def words_of(part: Any) -> tuple[str, ...]:
+    """Names that a part with keys takes as its kind."""
+    field = getattr(part, "model_fields", {}).get("kind")
+    return tuple(map(str, get_args(field.annotation))) if field is not None else ()
+
+
 def package_of(part: Any) -> str:
     """Top-level package that a part comes from."""
     return _module(part).partition(".")[0]
 
 
 def _module(part: Any) -> str:
-    return str(getattr(part, "__module__", None) or type(part).__module__)
+    return _place(part).partition(":")[0]
 
 
-def _same(a: Any, b: Any) -> bool:
-    def place(part: Any) -> tuple[str, str]:
-        return _module(part), getattr(part, "__qualname__", type(part).__qualname__)
-
-    return a is b or place(a) == place(b)
-
-
-class AnyOf:
-    """Metadata of a type: any registered part of a kind, as a union that ``kind`` tells apart; but some names."""
-
-    def __init__(self, kind: str, but: tuple[str, ...] = ()):
-        self._kind, self._but = kind, but
-        self._built: tuple[Any, ...] = ()
-        _UNIONS.append(self)
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether parts have been registered or forgotten since a schema was built."""
-        return self._built not in ((), self.parts)
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """What is registered now."""
-        return tuple(part for name, part in _PARTS[self._kind].items() if name not in self._but)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Build the schema of the union of what is registered now."""
-        self._built = self.parts
-        union: Any = Union[self.parts]  # noqa: UP007
-        tagged: Any = Annotated[union, Field(discriminator="kind")]
-        return handler.generate_schema(tagged)
-
-
-class NameOf(AnyOf):
-    """Metadata of a type: the name of a registered part of a kind that has no keys of its own."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Build the schema of the names of what is registered now."""
-        self._built = self.parts
-        return core_schema.literal_schema(list(_PARTS[self._kind]), metadata={"part_kind": self._kind})
+def _place(part: Any) -> str:
+    """``module:OBJECT`` of a part, or of its class."""
+    if isinstance(part, str):
+        return part
+    module = getattr(part, "__module__", None) or type(part).__module__
+    return f"{module}:{getattr(part, '__qualname__', type(part).__qualname__)}"
 
 
 #: Entry points of installed packages that declare modules with parts.
 GROUP = "p2psim.parts"
 
 # Modules that the user has let into this process, by the name under which that was done.
-_LOADED: dict[str, ModuleType] = {}
+LOADED: dict[str, ModuleType] = {}
 
 
 def load_parts(*names: str) -> None:
@@ -249,10 +252,9 @@ def load_parts(*names: str) -> None:
     InputError
         If one of them cannot be imported.
     """
-    with registering():
-        for name in names:
-            if name not in _LOADED:
-                _LOADED[name] = _imported(name)
+    for name in names:
+        if name not in LOADED:
+            LOADED[name] = _imported(name)
 
 
 def loaded() -> tuple[str, ...]:
@@ -260,8 +262,8 @@ def loaded() -> tuple[str, ...]:
     # The main script is no module, and those inside of modules that have been let in come with them.
     registered = (module for module in modules() if module not in ("__main__", "__mp_main__"))
     return (
-        *_LOADED,
-        *(module for module in registered if not any(_belongs(module, name) for name in _LOADED)),
+        *LOADED,
+        *(module for module in registered if not any(_belongs(module, name) for name in LOADED)),
     )
 
 

@@ -125,7 +125,7 @@ class TestEmpirical:
         assert dumped == {"empirical": {"path": path, "sha256": sha}}
         assert parse(dumped) == law
         written(tmp_path, "2\n")
-        with pytest.raises(OptionError, match="is another file than before"):
+        with pytest.raises(OptionError, match="is not the same file as before"):
             parse(dumped)
         assert mean(parse({"empirical": path})) == 2.0
 

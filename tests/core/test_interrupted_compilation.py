@@ -74,8 +74,8 @@ def test_an_interrupt_waits_for_the_end_of_the_compilation(
 def test_every_source_that_is_compiled_decides_where_kernels_are_kept() -> None:
     """Numba does not see that another file has changed whose function was compiled into a kernel."""
     package = Path(p2psim.__file__).parent
-    listed = {path for pattern in compiled._SOURCES for path in package.glob(pattern)}
+    listed = {path for pattern in compiled.SOURCES for path in package.glob(pattern)}
     holding = {path for path in package.rglob("*.py") if "@njit" in path.read_text()}
     assert holding
     assert holding <= listed | {package / "testing/parts.py"}
-    assert all(list(package.glob(pattern)) for pattern in compiled._SOURCES)
+    assert all(list(package.glob(pattern)) for pattern in compiled.SOURCES)

@@ -40,13 +40,13 @@ def test_processes_that_compile_for_different_types_at_once_leave_a_right_cache(
         nonlocal inside
         found = read(self)
         # The first of two reads looks for machine code, the one that `save` makes is the second.
-        if self is first._cache._cache_file and not inside and first.stats.cache_misses:
+        if self is first.of_python._cache._cache_file and not inside and first.of_python.stats.cache_misses:
             inside = True
             second(np.arange(3.0))
         return found
 
     def write_last(self: IndexDataCacheFile, *arguments: Any) -> None:
-        if self is second._cache._cache_file:
+        if self is second.of_python._cache._cache_file:
             late.append((self, *arguments))
         else:
             write(self, *arguments)
@@ -67,5 +67,5 @@ def test_a_second_process_takes_what_the_first_has_kept(kernel: Callable[[], Any
     assert kernel()(np.arange(4)) == 6
     again = kernel()
     assert again(np.arange(4)) == 6
-    assert sum(again.stats.cache_hits.values()) == 1
-    assert not again.stats.cache_misses
+    assert sum(again.of_python.stats.cache_hits.values()) == 1
+    assert not again.of_python.stats.cache_misses

@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 
 from p2psim.core import compiled
 from p2psim.core.compiled import njit
@@ -54,3 +56,20 @@ def inverse_of_half(x):
 def test_an_error_in_a_function_that_kernels_call_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         inverse_of_half(0.0)
+
+
+@njit(allocates=False)
+def first_of(arrays):
+    return arrays[0][0]
+
+
+@njit(allocates=False)
+def fresh(size):
+    return np.empty(size)
+
+
+def test_a_function_that_makes_no_arrays_cannot_make_one() -> None:
+    """Nobody would count who holds it, nor ever free it."""
+    assert first_of((np.array([2.0, 3.0]), np.zeros(1))) == 2.0
+    with pytest.raises(NumbaError, match="passed into the function"):
+        fresh(3)

@@ -32,6 +32,7 @@ class TestPerAgent:
             ({"north": 1.0, "south": 2.0, "west": 3.0}, [1, 2, 3]),
             ({0: 1.0, 1: 2.0, 2: 3.0}, [1, 2, 3]),
             ({"0": 1.0, "south": 2.0, 2: 3.0}, [1, 2, 3]),
+            ([1, 2.5, math.inf], [1, 2.5, math.inf]),
             ({"large": 1.0, "small": 2.0}, [1, 2, 2]),
             ({"large": 1.0, "small": 2.0, "west": 9.0}, [1, 2, 9]),
             ({"large": 1.0, "small": 2.0, 2: 9.0}, [1, 2, 9]),
@@ -54,6 +55,9 @@ class TestPerAgent:
         [
             ({"east": 1.0}, LABELS, GROUPS, r"no agent or group is called 'east'; there are north, "),
             ({3: 1.0}, LABELS, GROUPS, "no agent or group is called '3'"),
+            ([1, 2, 3, 4], LABELS, GROUPS, "no agent or group is called '3'; there are north, "),
+            ([1, 2], LABELS, GROUPS, "agent west has no value"),
+            ([1, 2], ("1", "2"), None, r"'1' is the label of agent 0 \(from 0\) and the index of"),
             ({"large": 1.0}, LABELS, None, "no agent or group is called 'large'"),
             ({"north": 1.0}, LABELS, GROUPS, "agent south has no value"),
             ({}, LABELS, GROUPS, "agent north has no value"),
@@ -69,7 +73,20 @@ class TestPerAgent:
         assert caught.value.faults[0].key == "some.key"
 
     @pytest.mark.parametrize(
-        "value", [0.0, -1.0, math.nan, {"north": -1.0}, {"north": math.nan}, "1.0", True, None, [1.0]]
+        "value",
+        [
+            0.0,
+            -1.0,
+            math.nan,
+            {"north": -1.0},
+            {"north": math.nan},
+            "1.0",
+            True,
+            None,
+            [0.0],
+            [1.0, -1.0],
+            [[1.0]],
+        ],
     )
     def test_only_positive_numbers(self, value: Any) -> None:
         with pytest.raises(OptionError):

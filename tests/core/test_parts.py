@@ -1,12 +1,13 @@
 """Which modules scenarios may name parts of."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from p2psim.core import registry
+from p2psim.core import part_types, registry
 from p2psim.core.errors import InputError
 from p2psim.scenario.model import Scenario
 
@@ -14,7 +15,7 @@ from p2psim.scenario.model import Scenario
 @pytest.fixture(autouse=True)
 def nothing_let_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A process into which nothing has been let in, with a package of one's own on its path."""
-    monkeypatch.setattr(registry, "_LOADED", {})
+    monkeypatch.setattr(registry, "LOADED", {})
     registry.failures.cache_clear()
     package = tmp_path / "mine"
     package.mkdir()
@@ -109,3 +110,64 @@ def test_installed_packages_are_looked_through_once_for_all_modules(
         assert [origin["package"] for origin in origins.values()] == ["declared-parts", None]
     assert registry.version_of("declared")[0] == "1.2"
     assert len(looks) == 1
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_parts_of_p2psim_are_what_the_lists_of_its_packages_say(kind: str) -> None:
+    known = registry.parts(kind)
+    for name, part in registry.parts(kind).items():
+        assert registry.kind_of(part) == kind
+        assert registry.name_of(part) == name
+        assert registry.register(part) is part or kind == "accountant"
+        words = registry.words_of(part) or (name,)
+        assert words == tuple(word for word, of in known.names.items() if of == name)
+        if hasattr(part, "model_fields"):
+            assert all(part_types.AnyOf(kind).named(word) is part for word in words)
+
+
+def test_a_scenario_imports_the_parts_that_it_names_and_no_others() -> None:
+    script = """
+import sys
+import p2psim.scenario.model as model
+of_parts = ("topologies", "exchanges", "sources", "features", "availability")
+def modules():
+    return {name for name in sys.modules if name.startswith("p2psim.") and name.split(".")[-2] in of_parts}
+before = modules()
+keys = {"topology": {"kind": "erdos-renyi", "agents": 5, "probability": 1}, "exchange": "gossip"}
+model.Scenario(
+    name="few",
+    network=keys,
+    data={"source": {"kind": "linear-regression", "dimension": 2, "points": 9}},
+    learning={
+        "algorithm": {"kind": "coordinate-descent", "mu": 0.1, "commits": 9},
+        "loss": "squared",
+        "regularizer": {"l2": 0.1},
+    },
+)
+print(*sorted(name.partition("p2psim.")[2] for name in modules() - before))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    wanted = ["data.sources.linear", "network.exchanges.gossip", "network.topologies.random"]
+    assert ran.stdout.split() == wanted
+
+
+def test_a_name_of_a_part_that_nobody_needed_yet_is_refused_without_importing_it() -> None:
+    script = """
+import sys
+from typing import Literal
+import p2psim
+for words in (Literal["knn"], Literal["mine", "barabasi-albert"]):
+    class Own(p2psim.Topology):
+        kind: words = words.__args__[0]
+        def build(self, *arguments): ...
+    try:
+        p2psim.register(Own)
+    except p2psim.core.errors.InputError as error:
+        print(error)
+assert not {"p2psim.network.topologies.points", "p2psim.network.topologies.random"} & sys.modules.keys()
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    message = (
+        "the topology {!r} of __main__ cannot be registered: p2psim has one of this name; choose another name"
+    )
+    assert ran.stdout.splitlines() == [message.format(name) for name in ("knn", "mine")]
