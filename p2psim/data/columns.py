@@ -6,7 +6,7 @@ reason.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError
 from p2psim.core.faults import nearest
 from p2psim.core.text_tables import is_beyond, is_number, shown
-from p2psim.data.records import row_name
+from p2psim.data.records import Where, row_name
 
 #: What a missing number becomes: "months since the last delinquency" is missing when there was none.
 MISSING_NUMBER = 0.0
@@ -35,12 +35,11 @@ def require(known: Iterable[object], name: str, key: str) -> None:
     if name in names:
         return
     hint = f" (did you mean {near!r}?)" if (near := nearest(name, names)) else ""
-    raise MeaningError(
-        key, f"no column is called {name!r}{hint}; the columns are {some(names, 12) or 'none'}"
-    )
+    message = f"no column is called {name!r}{hint}; the columns are {some(names, 12) or 'none'}"
+    raise MeaningError(key, message)
 
 
-def numeric(frame: Any, name: str, key: str, where: Callable[[int], str] = row_name) -> np.ndarray:
+def numeric(frame: Any, name: str, key: str, where: Where = row_name) -> np.ndarray:
     """Take a column that holds numbers already.
 
     Parameters
@@ -71,9 +70,7 @@ def numeric(frame: Any, name: str, key: str, where: Callable[[int], str] = row_n
     return values
 
 
-def check_finite(
-    values: np.ndarray, names: Iterable[str], key: str, where: Callable[[int], str] = row_name
-) -> None:
+def check_finite(values: np.ndarray, names: Iterable[str], key: str, where: Where = row_name) -> None:
     """Raise if a value is missing or infinite.
 
     Parameters
@@ -101,9 +98,7 @@ def check_finite(
             )
 
 
-def encode(
-    frame: Any, key: str, where: Callable[[int], str] = row_name
-) -> tuple[np.ndarray, dict[str, object]]:
+def encode(frame: Any, key: str, where: Where = row_name) -> tuple[np.ndarray, dict[str, object]]:
     """Turn every column into numbers.
 
     Numbers stay, a missing one becomes 0. Text that always reads as a number, a percentage (``13.5%``) or
@@ -139,11 +134,8 @@ def encode(
         absent = series.isna().to_numpy()
         if absent.any():
             missing[str(name)] = int(absent.sum())
-        values = (
-            series.to_numpy(dtype=np.float64, na_value=np.nan)
-            if is_numeric_dtype(series.dtype)
-            else number_of_text(series)
-        )
+        has_numbers = is_numeric_dtype(series.dtype)
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan) if has_numbers else number_of_text(series)
         if values is None:
             codes, values = _codes(series, absent)
             categories[str(name)] = codes

@@ -1,14 +1,13 @@
 """What the columns of a file hold, what they would become as features, and which could be y or name owners."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from p2psim.data.columns import NotNumbersError
-from p2psim.data.encoding import MOST_CATEGORIES, categories_in, dates_in
+from p2psim.data.encoding import MOST_CATEGORIES, begins_with_dates, categories_in, dates_in
 from p2psim.data.table_file import TableFile, read_csv, read_parquet
 
 #: Names that columns of labels often have.
@@ -58,18 +57,29 @@ def _summary(file: TableFile, name: str) -> ColumnSummary:
         values = file.numbers(name)
     except NotNumbersError as error:
         first = error.what if error.row is None else f"{error.what} in {file.where_inside(error.row)}"
+        if _holds_decimal_commas(file, name):
+            why = 'left out; --decimal , (decimal: "," in a scenario) makes numbers of it'
+            return ColumnSummary(name, "decimal commas", 0, None, None, None, {}, why, first)
     else:
         known = values[~np.isnan(values)]
         least, most = (float(known.min()), float(known.max())) if known.size else (None, None)
         holds = "row numbers" if name in file.index else "numbers" if known.size else "nothing"
         becomes = {"numbers": "a number", "nothing": "left out"}.get(holds, "left out, unless x names it")
         gaps = values.size - known.size
-        if holds == "numbers" and gaps:
+        if np.isinf(known).any():
+            becomes = "refused: a value is infinite or beyond floating-point numbers"
+        elif holds == "numbers" and gaps:
             becomes = "refused; missing: drop, mean or median keeps it"
         return ColumnSummary(name, holds, gaps, np.unique(known).size, least, most, {}, becomes)
-    with suppress(NotNumbersError):
+    try:
         days = dates_in(column, "days")
+    except NotNumbersError as error:
+        if error.row is not None and begins_with_dates(column, error.row):
+            first = f"{error.what} ({file.where_inside(error.row)})"
+    else:
         known = days[~np.isnan(days)]
+        if not known.size:
+            return ColumnSummary(name, "nothing", days.size, 0, None, None, {}, "left out")
         begin, end = (str(np.datetime64(int(np.floor(day)), "D")) for day in (known.min(), known.max()))
         return ColumnSummary(
             name, "dates", days.size - known.size, np.unique(known).size, begin, end, {},
@@ -92,6 +102,15 @@ def _summary(file: TableFile, name: str) -> ColumnSummary:
     )  # fmt: skip
 
 
+def _holds_decimal_commas(file: TableFile, name: str) -> bool:
+    """Whether a column of text holds numbers once commas are decimal marks."""
+    try:
+        has_points = file.lines is not None and file.decimal == "."
+        return has_points and replace(file, decimal=",").numbers(name).size > 0
+    except NotNumbersError:
+        return False
+
+
 def _with(missing: int) -> str:
     return ", with missing: drop, mean or median" if missing else ""
 
@@ -103,25 +122,26 @@ def describe(path: str, separator: str = ",", decimal: str = ".") -> dict[str, A
     -------
     dict
         ``path``, ``rows``, ``columns`` (of each what `ColumnSummary` has), ``y`` and ``partition``: names of columns
-        that could be the labels, and name the owners, the likeliest first; and ``smallest``, the least records of an
-        owner with each such partition.
+        that could be the labels, and name the owners, the likeliest first; ``classes``, those labels that are two
+        classes; and ``smallest``, the least records of an owner with each such partition.
 
     Raises
     ------
     InputError
         If the file cannot be read.
     """
-    is_parquet = path.lower().endswith((".parquet", ".pq"))
-    file = (
-        read_parquet(path, "FILE")
-        if is_parquet
-        else read_csv(path, "FILE", delimiter=separator, decimal=decimal)
-    )
+    if path.lower().endswith((".parquet", ".pq")):
+        file = read_parquet(path, "FILE")
+    else:
+        file = read_csv(path, "FILE", delimiter=separator, decimal=decimal, hint="--separator {}")
     rows = file.table.num_rows
     columns = [_summary(file, name) for name in file]
     labels = [c for c in columns if c.holds in ("numbers", "categories") and not c.missing]
     named = [c.column for c in labels if c.column.lower() in _LABELS]
-    others = [c.column for c in labels if c.holds == "numbers" and (c.different or 0) > 2]
+    two = [c.column for c in labels if c.different == 2]
+    others = [
+        c.column for c in labels if c.column in two or (c.holds == "numbers" and (c.different or 0) > 2)
+    ]
     smallest = {}
     for c in columns:
         # Owners hold two records at least in the mean; numbers are owners where they are few codes.
@@ -131,16 +151,17 @@ def describe(path: str, separator: str = ",", decimal: str = ".") -> dict[str, A
         )
         if several and codes:
             smallest[c.column] = int(np.bincount(categories_in(file.table[c.column])[1]).min())
-    likely = sorted(
-        smallest, key=lambda name: next(c.holds for c in columns if c.column == name) != "categories"
-    )
-    # The last columns of numbers are likelier than the first.
+    holds = {c.column: c.holds for c in columns}
     return {
         "path": path,
         "rows": rows,
         "columns": [asdict(column) for column in columns],
+        # The last columns are likelier than the first.
         "y": [*named, *reversed([name for name in others if name not in named])],
-        "partition": likely,
+        "classes": [
+            c.column for c in labels if c.column in two or (c.column in named and c.holds == "categories")
+        ],
+        "partition": sorted(smallest, key=lambda name: holds[name] != "categories"),
         "smallest": smallest,
     }
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.text_tables import shown
+from p2psim.data.classes import in_order, text_of
 from p2psim.data.columns import MISSING, MISSING_CATEGORY, NotNumbersError, numbers_in
-from p2psim.data.labels import in_order
 
 CategoryCode = Literal["one-hot", "ordinal"]
 DateCode = Literal["years", "days"]
@@ -22,6 +22,7 @@ DateCode = Literal["years", "days"]
 MOST_CATEGORIES = 1_000
 
 _DAY = np.timedelta64(1, "D")
+_ZONES = (None, "UTC")
 
 
 def is_text(column: Any) -> bool:
@@ -60,23 +61,24 @@ def dates_in(column: Any, unit: str) -> np.ndarray:
         With the first row that holds no date.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     written = present(column) if is_text(column) else column
     if not (is_text(column) or pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
-        raise NotNumbersError(f"{column.type}, which are no dates")
-    for zone in (None, "UTC"):
-        with suppress(pa.ArrowInvalid):
-            moments = pc.cast(written, pa.timestamp("us", zone), safe=False)
-            break
-    else:
-        for row, cell in enumerate(written.to_pylist()):
-            try:
-                pc.cast(pa.array([cell]), pa.timestamp("us"))
-            except pa.ArrowInvalid:
-                raise NotNumbersError(f"{shown(cell)}, which is no date as 2026-11-29", row) from None
-        raise NotNumbersError("dates with a zone beside dates without")
-    times = pc.cast(moments, pa.timestamp("us"), safe=False).to_numpy().astype("M8[us]")
+        raise NotNumbersError(f"{column.type}, which are not dates")
+    moments = _moments(written)
+    if moments is None:
+        cells = written.to_pylist()
+        # With either zone some value is wrong: what neither takes, or what differs from those before it.
+        row = max(
+            next(i for i, cell in enumerate(cells) if _moments([cell], (zone,)) is None) for zone in _ZONES
+        )
+        wrong = "a date without a zone, beside others with a zone"
+        if _moments([cells[row]]) is None:
+            wrong = "not a date such as 2026-11-29"
+        elif _moments([cells[row]], (None,)) is None:
+            wrong = "a date with a zone, beside others without a zone"
+        raise NotNumbersError(f"{shown(cells[row])}, which is {wrong}", row)
+    times = moments.to_numpy().astype("M8[us]")
     if unit == "days":
         values = (times - np.datetime64(0, "D")) / _DAY
     else:
@@ -84,6 +86,26 @@ def dates_in(column: Any, unit: str) -> np.ndarray:
         begin, end = years.astype("M8[us]"), (years + 1).astype("M8[us]")
         values = 1970 + years.astype(np.int64) + (times - begin) / (end - begin)
     return np.where(np.isnat(times), np.nan, values)
+
+
+def _moments(written: Any, zones: Sequence[str | None] = _ZONES) -> Any:
+    """Dates as moments without a zone, those of UTC where they have one; None where they are not all alike."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(written, list):
+        written = pa.chunked_array([pa.array(written, pa.string())])
+    for zone in zones:
+        with suppress(pa.ArrowInvalid):
+            return pc.cast(
+                pc.cast(written, pa.timestamp("us", zone), safe=False), pa.timestamp("us"), safe=False
+            )
+    return None
+
+
+def begins_with_dates(column: Any, row: int) -> bool:
+    """Whether dates stand before `row`, the first that holds none: then it is a mistake rather than a category."""
+    return bool(present(column)[:row].null_count < row)
 
 
 def categories_in(column: Any) -> tuple[list[str], np.ndarray]:
@@ -108,18 +130,12 @@ def categories_in(column: Any) -> tuple[list[str], np.ndarray]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = column.type
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(column.type):
         values = pc.cast(column, pa.float64()).to_pylist()
         named = [None if v is None or v != v else str(int(v)) if v.is_integer() else repr(v) for v in values]
         text = pa.chunked_array([pa.array(named, pa.string())])
     else:
-        try:
-            text = present(column)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise NotNumbersError(str(kind)) from None
-        if pa.types.is_boolean(kind):
-            text = pc.utf8_capitalize(text)
+        text = present(text_of(column))
     coded = pc.dictionary_encode(text).combine_chunks()
     words = coded.dictionary.to_pylist()
     names = in_order(words)
@@ -180,7 +196,7 @@ class Code:
         strange = (known[places] < 0) & (places >= 0)
         if strange.any():
             row = int(np.argmax(strange))
-            raise NotNumbersError(f"{names[places[row]]!r}, which is none of its categories", row)
+            raise NotNumbersError(f"{names[places[row]]!r}, which is not one of its categories", row)
         places = known[places]
         values = places[:, None].astype(float)
         if self.kind == "one-hot":
@@ -213,7 +229,9 @@ def coded(column: Any, name: str, kind: str) -> tuple[Code, np.ndarray]:
     names: Sequence[str] = ()
     if kind in ("one-hot", "ordinal"):
         names, _ = categories_in(column)
-        if not 0 < len(names) <= MOST_CATEGORIES:
+        if not names:
+            raise NotNumbersError("no values")
+        if len(names) > MOST_CATEGORIES:
             raise MeaningError(
                 "data.source.categories",
                 f"column {name!r} has {len(names):,} different values; categories are 1 to {MOST_CATEGORIES:,}: name "
@@ -225,14 +243,14 @@ def coded(column: Any, name: str, kind: str) -> tuple[Code, np.ndarray]:
 
 def keeping(columns: Iterable[tuple[str, Any]]) -> str:
     """Say which options would keep columns that hold no numbers; nothing where none does."""
-    asked: dict[str, list[str]] = {"dates": [], "categories": []}
+    options: dict[str, list[str]] = {"dates": [], "categories": []}
     for name, column in columns:
         with suppress(NotNumbersError):
-            dates_in(column, "days")
-            asked["dates"].append(f"{name}: years")
+            if not np.isnan(dates_in(column, "days")).all():
+                options["dates"].append(f"{name}: years")
             continue
         with suppress(NotNumbersError):
             if 0 < len(categories_in(column)[0]) <= MOST_CATEGORIES:
-                asked["categories"].append(f"{name}: one-hot")
-    said = [f"{key}: {{{', '.join(entries)}}}" for key, entries in asked.items() if entries]
-    return f"; to keep them, give data.source {' and '.join(said)}" if said else ""
+                options["categories"].append(f"{name}: one-hot")
+    phrases = [f"{key}: {{{', '.join(entries)}}}" for key, entries in options.items() if entries]
+    return f"; to keep them, give data.source {' and '.join(phrases)}" if phrases else ""

@@ -1,4 +1,4 @@
-"""Groups of owners by number of records or by a column, and steps on owners' records before training.
+"""Groups of owners by number of records or by a column, numbers per owner, and steps on records before training.
 
 These steps merge the owners of a group into one larger owner (F, Remark 2), set test records aside, and subtract from
 an owner's labels the mean of its training labels.
@@ -14,8 +14,8 @@ from pydantic import Field, model_validator
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Count, Options
 from p2psim.core.randomness import generator
-from p2psim.data.labels import owners_of
-from p2psim.data.records import Held, TestSet, offsets_of
+from p2psim.data.classes import owners_of
+from p2psim.data.records import Held, TestSet, Where, offsets_of, row_name
 
 
 class Groups(Options):
@@ -33,7 +33,7 @@ class Groups(Options):
 
     by: Literal["records", "column"] = Field("records", description="what decides")
     cut: Annotated[list[Count], Field(min_length=1)] | None = Field(
-        None, description="by records: ascending; who has exactly so many is above"
+        None, description="by records: ascending; an owner with exactly this many is in the group above"
     )
     column: str | None = Field(
         None, description="by column: its name; all rows of an owner have the same value"
@@ -53,7 +53,9 @@ class Groups(Options):
             if self.column is None or self.cut is not None:
                 raise ValueError("column: groups by a column need its name, and no cut")
             if self.merge:
-                raise ValueError("merge: groups by a column are merged by a partition by that column")
+                raise ValueError(
+                    "merge: is for groups by records; for a column, give data.partition: {kind: column, …}"
+                )
             return self
         if self.cut is None or self.column is not None:
             raise ValueError("cut: groups by records need numbers of records, and no column")
@@ -64,46 +66,91 @@ class Groups(Options):
         return self
 
 
+def of_owners(
+    values: np.ndarray,
+    owners: Sequence[np.ndarray],
+    labels: Sequence[str],
+    column: str,
+    key: str,
+    where: Where,
+    names: Sequence[str] | None = None,
+) -> np.ndarray:
+    """Value that a column has in all rows of each owner, shape (N,).
+
+    Parameters
+    ----------
+    values : ndarray of float or int, shape (n,)
+    owners : sequence of ndarray of int
+        The rows of each owner.
+    labels : sequence of str
+        The owners.
+    column, key : str
+        The column, and the dotted scenario key that names it, for errors.
+    where : callable
+        Place of a row.
+    names : sequence of str, optional
+        What values are called; numbers themselves when left out.
+
+    Raises
+    ------
+    MeaningError
+        If an owner has rows with different values.
+    """
+    for rows, label in zip(owners, labels, strict=True):
+        ordered = np.sort(rows)
+        other = values[ordered] != values[ordered[0]]
+        if other.any():
+            places = ordered[[0, int(np.argmax(other))]].tolist()
+            given = (
+                f"{repr(names[values[row]]) if names else format(values[row], '.12g')} in {where(row)}"
+                for row in places
+            )
+            raise MeaningError(
+                key,
+                f"owner {label} has {' and '.join(given)}, column {column!r}; one value per owner is expected",
+            )
+    return values[[rows[0] for rows in owners]]
+
+
 def groups_in(
-    values: Any, owners: Sequence[np.ndarray], labels: Sequence[str], groups: Groups
+    values: Any,
+    owners: Sequence[np.ndarray],
+    labels: Sequence[str],
+    groups: Groups,
+    where: Where = row_name,
 ) -> tuple[str, ...]:
     """Group of each owner, by the value that a column has in its rows.
 
     Parameters
     ----------
     values : array_like, shape (n,)
-        The column, or labels of `p2psim.data.labels.labels_in`.
+        The column, or labels of `p2psim.data.classes.labels_in`.
     owners : sequence of ndarray of int
         The rows of each owner.
     labels : sequence of str
         The owners.
     groups : Groups
+    where : callable
+        Place of a row.
 
     Raises
     ------
     MeaningError
         If a value is missing, an owner has two, or one is no name of a group.
     """
-    key = "data.groups.column"
+    key, column = "data.groups.column", groups.column
+    assert column is not None
     held = np.concatenate(owners)
     of_row, names = owners_of(
         values[held], key, lambda marked: f"in the rows of {labels[_owner(owners, marked)]}"
     )
-    of_owner, begin = [], 0
-    for rows, label in zip(owners, labels, strict=True):
-        places = np.unique(of_row[begin : begin + rows.size])
-        begin += rows.size
-        if places.size > 1:
-            both = " and ".join(repr(names[place]) for place in places[:2])
-            raise MeaningError(
-                key, f"owner {label} has rows with {both} in column {groups.column!r}; one is expected"
-            )
-        if (name := names[places[0]]) not in groups.names:
-            raise MeaningError(
-                "data.groups.names",
-                f"owner {label} has {name!r} in column {groups.column!r}; names has {groups.names}",
-            )
-        of_owner.append(name)
+    places = np.zeros(held.max() + 1, dtype=np.int64)
+    places[held] = of_row
+    of_owner = [names[place] for place in of_owners(places, owners, labels, column, key, where, names)]
+    for name, label in zip(of_owner, labels, strict=True):
+        if name not in groups.names:
+            message = f"owner {label} has {name!r} in column {column!r}; names has {groups.names}"
+            raise MeaningError("data.groups.names", message)
     return tuple(of_owner)
 
 
@@ -157,13 +204,8 @@ def set_aside(held: Held, fraction: float, key: np.ndarray) -> Held:
     for owner, (start, size, kept) in enumerate(zip(held.offsets[:-1], sizes, tests, strict=True)):
         if kept:
             tested[start + generator(key, owner).permutation(size)[:kept]] = True
-    return replace(
-        held,
-        X=held.X[~tested],
-        y=held.y[~tested],
-        offsets=offsets_of(sizes - tests),
-        test=TestSet(held.X[tested], held.y[tested], offsets_of(tests)),
-    )
+    test = TestSet(held.X[tested], held.y[tested], offsets_of(tests))
+    return replace(held, X=held.X[~tested], y=held.y[~tested], offsets=offsets_of(sizes - tests), test=test)
 
 
 def owner_of_row(offsets: np.ndarray) -> np.ndarray:
@@ -208,13 +250,13 @@ def merge_groups(held: Held, groups: Groups) -> Held:
     """
     key = "data.groups.merge"
     if held.items is not None:
-        raise MeaningError(key, "ratings of several people do not make those of one; merge other data")
+        message = "ratings of several people cannot become the ratings of one person; merge other data"
+        raise MeaningError(key, message)
     member_of = _place_of(groups, np.diff(held.offsets))
     for place, name in enumerate(groups.names):
         if place not in member_of:
-            raise MeaningError(
-                key, f"no owner is in group {name!r}, so that it cannot act; change data.groups.cut"
-            )
+            message = f"no owner is in group {name!r}, so that it cannot act; change data.groups.cut"
+            raise MeaningError(key, message)
     rows, offsets = _gathered(held.offsets, member_of)
     tests, test_offsets = _gathered(held.tests.offsets, member_of)
     test = TestSet(held.tests.X[tests], held.tests.y[tests], test_offsets)

@@ -41,8 +41,7 @@ class RecordMap:
 
     @property
     def _source(self) -> Mapping[str, Any]:
-        noted: Mapping[str, Any] = self.fitted["source"]
-        return noted
+        return self.fitted["source"]
 
     @property
     def _codes(self) -> list[Code]:
@@ -152,7 +151,8 @@ def _places(series: Any, categories: list[str]) -> np.ndarray:
     text = [str(value).strip() for value in series.to_numpy(dtype=object)[~absent]]
     places = {name: float(place) for place, name in enumerate(categories)}
     if unknown := sorted({*text} - places.keys()):
-        raise InputError(f"records: column {series.name!r} holds {unknown[0]!r}, which the run did not know")
+        message = f"records: column {series.name!r} holds {unknown[0]!r}, which is no category of the run"
+        raise InputError(message)
     values = np.full(len(series), MISSING_CATEGORY)
     values[~absent] = [places[word] for word in text]
     return values
@@ -163,9 +163,8 @@ def _plain_numbers(records: Any) -> np.ndarray:
     try:
         array = np.asanyarray(records)
         if np.iscomplexobj(array) or np.ma.isMaskedArray(array):
-            raise InputError(
-                f"records: real numbers are expected, got {type(array).__name__} of {array.dtype}"
-            )
+            message = f"records: real numbers are expected, got {type(array).__name__} of {array.dtype}"
+            raise InputError(message)
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("records: must hold numbers, in rows of the same length") from None

@@ -5,8 +5,7 @@ learning make owners unlike by shards of sorted labels (McMahan, Moore, Ramage, 
 "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017, section 3) and by Dirichlet
 shares, of which two are in use: of each label among owners (Yurochkin, Agarwal, Ghosh, Greenewald, Hoang, Khazaeni,
 "Bayesian nonparametric federated learning of neural networks", ICML 2019, section 4), and of each owner among labels
-(Hsu, Qi, Brown, "Measuring the effects of non-identical data distribution for federated visual classification", 2019,
-section 3).
+(Hsu, Qi, Brown, "Measuring the effects of non-identical data distribution for federated visual classification", 2019).
 """
 
 from abc import abstractmethod
@@ -18,8 +17,9 @@ from pydantic import Field
 from p2psim.core.distributions import Quantity, sample
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import BY_NAME, Count, Few, Options, Positive
-from p2psim.core.registry import AnyOf, register_all
-from p2psim.data.labels import Column, owners_of
+from p2psim.core.part_types import AnyOf
+from p2psim.core.registry import register_all
+from p2psim.data.classes import Column, owners_of
 
 #: The rows of each owner.
 Owners = list[np.ndarray]
@@ -28,7 +28,7 @@ Owners = list[np.ndarray]
 class Partition(Options):
     """Base of all partitions: who holds which rows.
 
-    A partition of your own is a subclass with a ``kind``, keys of its own, and ``split``.
+    A partition of your own is a subclass with a ``kind``, its own keys, and ``split``.
 
     Attributes
     ----------
@@ -102,7 +102,8 @@ def number_of(given: int | None, agents: int | None) -> int:
         check_agents(given, agents, "data.partition.agents")
     number = given or agents
     if number is None:
-        raise MeaningError("data.partition.agents", "say how many owners there are, here or in the topology")
+        message = "is missing: give a number here, or in network.topology.agents"
+        raise MeaningError("data.partition.agents", message)
     return number
 
 
@@ -135,14 +136,14 @@ def check_division(owners: Owners, labels: tuple[str, ...], rows: int, agents: i
 
 
 class ByColumn(Partition):
-    """An owner for every value of a column."""
+    """One owner per value of a column."""
 
     kind: Literal["column"] = "column"
     column: str = Field(
         description="name of the column; its values are the labels of the owners, as written; floating-point numbers "
         "are named by their value to six places"
     )
-    minimum: Count = Field(1, description="owners with fewer records take no part; their rows are nobody's")
+    minimum: Count = Field(1, description="owners with fewer records take no part; nobody holds their rows")
 
     @property
     def divides_by(self) -> str:
@@ -184,7 +185,7 @@ class _OfSizes(_Numbered):
     at_random: ClassVar[bool] = False
 
     sizes: Annotated[list[Count], Field(min_length=1)] = Field(
-        description="records of each owner; rows that are left are nobody's"
+        description="records of each owner; nobody holds the rows that are left"
     )
 
     def _divide(self, labels: np.ndarray, agents: int | None, random: np.random.Generator) -> Owners:
@@ -231,7 +232,7 @@ class Equal(_Numbered):
 
 def _check_total(sizes: np.ndarray, rows: int, key: str) -> None:
     if sizes.sum() > rows:
-        raise MeaningError(key, f"asks for {sizes.sum()} records, but {rows} rows are there to be held")
+        raise MeaningError(key, f"asks for {sizes.sum()} records, but only {rows} rows are left for owners")
 
 
 #: Different labels that Dirichlet shares are drawn for, at most.
@@ -248,9 +249,8 @@ class _Uneven(_Numbered):
     def _divide(self, labels: np.ndarray, agents: int | None, random: np.random.Generator) -> Owners:
         number = number_of(self.agents, agents)
         if labels.size < number:
-            raise MeaningError(
-                "data.partition.agents", f"{number} owners cannot all have one of {labels.size} rows"
-            )
+            message = f"{number} owners cannot all have one of {labels.size} rows"
+            raise MeaningError("data.partition.agents", message)
         return [np.sort(rows).astype(np.int64) for rows in self._share(labels, number, random)]
 
     @abstractmethod
@@ -334,9 +334,8 @@ class Dirichlet(_Uneven):
             proportions, taken = random.dirichlet(self.concentration * prior), np.zeros_like(left)
             while (missing := size - taken.sum()) > 0:
                 chances = np.where(left > taken, proportions, 0.0)
-                if (
-                    not chances.sum() > 0
-                ):  # whatever is left, all of whose proportions are 0 in double precision
+                # Whatever is left, all of whose proportions are 0 in double precision.
+                if not chances.sum() > 0:
                     chances = (left - taken).astype(float)
                 drawn = random.multinomial(missing, chances / chances.sum())
                 taken += np.minimum(drawn, left - taken)
@@ -381,8 +380,7 @@ def proportional(total: int, weights: np.ndarray) -> np.ndarray:
     n = weights.size
     if not weights.sum() > 0:
         weights = np.ones(n)
-    ideal = total * (weights / weights.sum())
-    above = np.maximum(ideal - 1, 0.0)
+    above = np.maximum(total * (weights / weights.sum()) - 1, 0.0)
     spare = total - n
     if spare and above.sum() > 0:
         above *= spare / above.sum()

@@ -5,7 +5,8 @@ test records are set aside; labels are centred by owner; features are made; x is
 fitted on the public rows alone, so that it costs owners no privacy; the exceptions are named in ``data_dependent``.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,13 @@ import numpy as np
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.text_tables import refuse_repeated
-from p2psim.data.classes import SIGNS, with_classes
+from p2psim.data.classes import SIGNS, Column, owners_of, with_classes
 from p2psim.data.columns import require
 from p2psim.data.features import apply_features
-from p2psim.data.features.als import profiles_of
-from p2psim.data.gaps import fill_gaps
-from p2psim.data.groups import Groups, centre_labels, group_of, groups_in, merge_groups, set_aside
-from p2psim.data.labels import Column, owners_of
+from p2psim.data.groups import Groups, centre_labels, group_of, groups_in, merge_groups, of_owners, set_aside
 from p2psim.data.partitions import ByColumn, Partition, check_agents, check_division
 from p2psim.data.records import PARTITION, SHUFFLE, DataRequest, Held, Table, TestSet, offsets_of
-from p2psim.data.scaling import scale_x, scale_y
+from p2psim.data.scaling import fill_gaps, scale_x, scale_y, warnings_of
 from p2psim.data.section import DataSection
 
 
@@ -62,6 +60,8 @@ class Prepared:
     fitted : dict
         Every step and fitted number, in plain JSON types.
     warnings : tuple of str
+    columns : mapping of str to ndarray of float64, shape (N,)
+        Columns that have one number per owner, as they are written.
     """
 
     X: np.ndarray
@@ -81,6 +81,7 @@ class Prepared:
     data_dependent: tuple[str, ...]
     fitted: dict[str, object]
     warnings: tuple[str, ...]
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def class_count(self) -> int:
@@ -139,6 +140,7 @@ def prepare(
         held_by=None if partition is None else partition.divides_by,
         labels=labels if merged is None else None,
         classes=section.classes is not None,
+        per_owner=tuple(section.per_owner or ()),
     )
     # Streams apart from those of the records, whose owner's generator has already begun at its stream.
     split_key = stream_key(seed, (replica or 0) if section.redrawn else None, "data", f"{variant}\x1fsplit")
@@ -146,13 +148,18 @@ def prepare(
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         loaded = with_classes(section.source.load(request), section.classes, section.source.kind)
         refuse_repeated(loaded.names, "data.source", section.source.kind)
+        if request.per_owner:
+            if not isinstance(loaded, Table) or set(request.per_owner) - loaded.numbers.keys():
+                raise MeaningError("data.per_owner", f"is for csv and parquet, got {section.source.kind}")
+            if merged is not None:
+                message = "owners that merge may have different numbers; remove merge"
+                raise MeaningError("data.per_owner", message)
         steps: dict[str, object] = {}
         warnings: list[str] = []
         if isinstance(loaded, Held):
             if partition is not None:
-                raise MeaningError(
-                    "data.partition", f"{section.source.kind} gives each owner its records already"
-                )
+                message = f"{section.source.kind} gives each owner its records already"
+                raise MeaningError("data.partition", message)
             check_agents(len(loaded.labels), holders, "data.source")
             if section.groups is not None and section.groups.by == "column":
                 raise MeaningError("data.groups.by", f"{section.source.kind} has no columns; take records")
@@ -166,9 +173,8 @@ def prepare(
             held = merge_groups(held, merged)
         if section.test_fraction is not None:
             if held.test is not None and len(held.test.y):
-                raise MeaningError(
-                    "data.test_fraction", f"{section.source.kind} gives each owner its test records already"
-                )
+                message = f"{section.source.kind} gives each owner its test records already"
+                raise MeaningError("data.test_fraction", message)
             held = set_aside(held, section.test_fraction, split_key)
             steps["test_fraction"] = section.test_fraction
         if section.validation_fraction is not None:
@@ -203,7 +209,7 @@ def _divide(
     if partition is None and table.held_by is not None:
         partition = ByColumn(column=table.held_by)
     if partition is None:
-        raise MeaningError("data.partition", "say who holds which rows, for instance equal, or column")
+        raise MeaningError("data.partition", "give a partition, such as equal or column")
     import pandas as pd
 
     column = tested = None
@@ -219,14 +225,18 @@ def _divide(
         column = Column(values[private], lambda marked: table.where(int(private[marked].min())))
         tested = Column(values[tests], lambda marked: table.where(int(tests[marked].min())))
     warnings += table.warnings
-    owners, labels = partition.split(
-        table.y[private], request.agents, column, generator(request.key, PARTITION)
-    )
+    random = generator(request.key, PARTITION)
+    owners, labels = partition.split(table.y[private], request.agents, column, random)
     check_division(owners, labels, len(private), request.agents, partition.kind)
-    held, groups = private[np.concatenate(owners)], None
+    rows_of, groups = [private[places] for places in owners], None
+    held = np.concatenate(rows_of)
     if section.groups is not None and section.groups.column is not None:
         values = values_of(section.groups.column, "data.groups.column")
-        groups = groups_in(values, [private[of_owner] for of_owner in owners], labels, section.groups)
+        groups = groups_in(values, rows_of, labels, section.groups, table.where)
+    columns = {
+        name: of_owners(values, rows_of, labels, name, "data.per_owner", table.where)
+        for name, values in table.numbers.items()
+    }
     # Sizes that leave some rows over are as good as any; that most are left over may be a slip.
     if len(held) < len(private) / 2:
         warnings.append(f"{len(private) - len(held)} of {len(private)} rows are held by no owner")
@@ -248,7 +258,7 @@ def _divide(
     return Held(
         X=table.X[held],
         y=table.y[held],
-        offsets=offsets_of([len(rows_of) for rows_of in owners]),
+        offsets=offsets_of(list(map(len, owners))),
         names=table.names,
         labels=labels,
         public=table.X[public],
@@ -260,6 +270,7 @@ def _divide(
         test=test,
         classes=table.classes,
         groups=groups,
+        columns=columns,
     )
 
 
@@ -285,7 +296,11 @@ def _finish(
         centre_labels(held)
         fitted["center"] = section.center
         data_dependent.append("user means")
-    profiles = None if held.items is None else profiles_of(held, held.items)
+    profiles = None
+    if held.items is not None:
+        from p2psim.data.features.als import profiles_of
+
+        profiles = profiles_of(held, held.items)
     if section.features or held.items is not None:
         held, fitted["features"] = apply_features(section.features, held, key, section.source.kind)
         data_dependent += [f"{step.kind} features" for step in section.features if step.data_dependent]
@@ -293,7 +308,7 @@ def _finish(
     y, y_max = held.y, None
     class_names = held.classes or (SIGNS if _are_signs(y, test.y) else ())
     scale = section.scale
-    scaled: dict[str, object] = {}
+    scaled: dict[str, dict[str, object]] = {}
     if scale.x is not None:
         scaled["x"] = scale_x(scale.x, held.X, held.public, bool(class_names), test.X)
         held = replace(held, x_l1=scale.x.bound, x_max=scale.x.bound)
@@ -305,10 +320,10 @@ def _finish(
         y_max = 1.0
     if scaled:
         fitted["scale"] = scaled
+        warnings += warnings_of(scale, scaled, len(y))
     if not all(np.isfinite(numbers).all() for numbers in (held.X, y, test.X, test.y)):
-        raise MeaningError(
-            "data.features" if section.features else "data.scale", "numbers overflow: rescale the data"
-        )
+        message = "numbers overflow: rescale the data"
+        raise MeaningError("data.features" if section.features else "data.scale", message)
     groups, records = section.groups, np.diff(held.offsets)
     fitted["records"] = records.tolist()
     return Prepared(
@@ -329,6 +344,7 @@ def _finish(
         data_dependent=tuple(data_dependent),
         fitted=fitted,
         warnings=tuple(warnings),
+        columns=held.columns,
     )
 
 
@@ -350,9 +366,8 @@ def _refuse_numbers(section: DataSection, classes: tuple[str, ...]) -> None:
     for key, given in (("data.scale.y", section.scale.y), ("data.center", section.center)):
         if given is not None:
             names = ", ".join(classes[:3]) + (", …" if len(classes) > 3 else "")
-            raise MeaningError(
-                key, f"is for labels that are numbers; these are classes ({names}): leave it out"
-            )
+            message = f"is for labels that are numbers; these are classes ({names}): leave it out"
+            raise MeaningError(key, message)
 
 
 def _are_signs(y: np.ndarray, test_y: np.ndarray) -> bool:

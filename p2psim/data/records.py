@@ -1,11 +1,15 @@
-"""What a source hands over: a table of rows that nobody holds yet, or records that owners already hold."""
+"""What a source of records is, and what it gives: rows that nobody holds yet, or records that owners already hold."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from p2psim.core.options import Options
+from p2psim.data.scaling import Fill
 
 #: Streams of the purpose ``data`` that belong to no owner; owner i's own draws are at agent i.
 SHUFFLE, PARTITION, TARGETS, PUBLIC, FACTORS = -1, -2, -3, -4, -5
@@ -14,6 +18,10 @@ SHUFFLE, PARTITION, TARGETS, PUBLIC, FACTORS = -1, -2, -3, -4, -5
 def offsets_of(sizes: ArrayLike) -> np.ndarray:
     """Where each owner's rows begin, shape (N + 1,), of rows that lie owner by owner in these numbers, shape (N,)."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+#: Says where a row stands, by its number from 0.
+Where = Callable[[int], str]
 
 
 def row_name(row: int) -> str:
@@ -40,6 +48,8 @@ class DataRequest:
     classes : bool
         Whether the scenario says that labels are classes: they may then be text. A source gives their names in
         `Table.classes`, or leaves it to the preparation to name them by the numbers in y.
+    per_owner : tuple of str
+        Columns that hold a number per owner, which are never features; a table has them in `Table.numbers`.
     """
 
     key: np.ndarray
@@ -48,6 +58,7 @@ class DataRequest:
     held_by: str | None = None
     labels: tuple[str, ...] | None = None
     classes: bool = False
+    per_owner: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,8 @@ class Table:
         With it, NaN in X is replaced by this of the column's public values.
     tests : int
         Number of rows, the last ones, that are test records.
+    numbers : mapping from str to ndarray of float64, shape (n,)
+        Columns of `DataRequest.per_owner`, as they are written.
     """
 
     X: np.ndarray
@@ -88,10 +101,11 @@ class Table:
     notes: dict[str, object] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     items: int | None = None
-    where: Callable[[int], str] = row_name
+    where: Where = row_name
     classes: tuple[str, ...] = ()
-    fill: Literal["mean", "median"] | None = None
+    fill: Fill | None = None
     tests: int = 0
+    numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -143,6 +157,8 @@ class Held:
         As in `Table`.
     groups : tuple of str or None
         The owners' groups, where a column says them.
+    columns : dict of ndarray of float64, shape (N,)
+        Columns that have one number per owner.
     """
 
     X: np.ndarray
@@ -160,9 +176,71 @@ class Held:
     targets: np.ndarray | None = None
     classes: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
+    columns: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def tests(self) -> TestSet:
         """What is kept from training, perhaps nothing."""
         nothing = TestSet(np.empty((0, self.X.shape[1])), np.empty(0), np.zeros_like(self.offsets))
         return self.test or nothing
+
+
+class DataSource(Options):
+    """Base of all sources of records.
+
+    A source of your own is a subclass with a ``kind``, its own keys, what people should know about it, and
+    ``load``. A key with the path of a file has the type `p2psim.core.files.DataPath`, and
+    `p2psim.core.files.checked` makes sure that the file is there.
+
+    Attributes
+    ----------
+    kind : str
+        The name, as ``kind: Literal["arff"] = "arff"``.
+    about : str
+        What it holds, in a line, with what y is.
+    citation, licence : str
+        Whom to cite, and what is allowed.
+    needs : str
+        What makes it available: a command, or the key that names the user's file; empty if it is always there.
+    generated : bool
+        Whether records are drawn, not read; they are then drawn anew in every replica unless the scenario says
+        otherwise.
+    """
+
+    part_kind: ClassVar[str] = "source"
+
+    # Subclasses declare it with a Literal.
+    kind: Any
+
+    about: ClassVar[str]
+    citation: ClassVar[str]
+    licence: ClassVar[str]
+    needs: ClassVar[str] = ""
+    generated: ClassVar[bool] = False
+
+    @abstractmethod
+    def load(self, request: DataRequest) -> Table | Held:
+        """Read or draw the records.
+
+        Parameters
+        ----------
+        request : DataRequest
+            What the scenario asks for. The whole randomness of a source comes from its key:
+            ``p2psim.core.randomness.generator(request.key, agent)``.
+
+        Returns
+        -------
+        Table or Held
+            Rows that nobody holds yet, which the partition gives to owners; or records that owners hold already.
+
+        Raises
+        ------
+        MissingSourceError
+            If a file or a package is not there.
+        MeaningError
+            If what is there cannot be used, by the key that is to blame.
+        """
+
+    def x_bounds(self) -> tuple[float | None, float | None]:
+        """Bounds on ‖x‖₁ and |x_j| that hold whatever is drawn or read, as in `Held`; None: nothing guarantees one."""
+        return None, None

@@ -1,5 +1,6 @@
 """Bounds on features and labels, by public numbers: what sensitivities rest on."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -67,11 +68,53 @@ class Scale(Options):
     y: ScaleY | None = Field(None, description="labels")
 
 
+#: Share of the records beyond what a quantile says that scaling may change without a warning.
+_UNSAID = 0.05
+
+
+def warnings_of(scale: Scale, scaled: Mapping[str, Mapping[str, Any]], records: int) -> list[str]:
+    """Warnings that scaling changes more of the owners' training records than the scenario says.
+
+    Parameters
+    ----------
+    scale : Scale
+    scaled : mapping
+        What `scale_x` and `scale_y` returned, as ``x`` and ``y``.
+    records : int
+        Number of training records.
+    """
+    at = scale.x.at if scale.x is not None else None
+    said = {"x": 1 - at.quantile if isinstance(at, Quantile) else 0.0, "y": 0.0}
+    texts = {
+        "x": "have ‖x‖₁ above the radius {radius:.4g} and are shortened to it, so that the model is learnt from other "
+        "features than they have; give a larger data.scale.x.at",
+        "y": "are clipped, since they lie further than {divisor:.4g} from {mean:.4g}; give a larger data.scale.y.at",
+    }
+    warnings = []
+    for name, numbers in scaled.items():
+        changed, what = (
+            (numbers.get("pulled", 0), "records") if name == "x" else (numbers["clipped"], "labels")
+        )
+        if changed > (said[name] + _UNSAID) * records:
+            share = f"{changed} of {records} training {what} ({changed / records:.0%})"
+            warnings.append(f"data.scale.{name}: {share} {texts[name].format(**numbers)}")
+    return warnings
+
+
 def l1_norms(X: np.ndarray) -> np.ndarray:
-    """‖x‖₁ of every row, shape (n,), without a second copy of X."""
+    """‖x‖₁ of every row, shape (n,), without a second copy of X.
+
+    Raises
+    ------
+    MeaningError
+        If one is beyond what floats hold: dividing by it would make the row 0.
+    """
     norms = np.zeros(len(X))
-    for j in range(X.shape[1]):
-        norms += np.abs(X[:, j])
+    with np.errstate(over="ignore"):
+        for j in range(X.shape[1]):
+            norms += np.abs(X[:, j])
+    if np.isinf(norms).any():
+        raise MeaningError("data.scale", "numbers overflow: rescale the data")
     return norms
 
 
@@ -190,3 +233,44 @@ def scale_y(
         clipped = int((np.abs(labels) > options.bound).sum())
         np.clip(labels, -options.bound, options.bound, out=labels)
     return {"mean": mean, "divisor": divisor, "clipped": clipped}
+
+
+Fill = Literal["mean", "median"]
+
+
+def fill_gaps(X: np.ndarray, public: np.ndarray, rule: Fill, names: tuple[str, ...]) -> dict[str, float]:
+    """Replace NaN in each column, in place, by the mean or median of its public values.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n, p)
+    public : ndarray of int, shape (m,)
+        The public rows.
+    rule : {"mean", "median"}
+    names : tuple of str
+        The p columns.
+
+    Returns
+    -------
+    dict
+        What each column with missing values was filled with.
+
+    Raises
+    ------
+    MeaningError
+        If there are no public rows, or a column has no value on them.
+    """
+    filled: dict[str, float] = {}
+    for j in np.flatnonzero(np.isnan(X).any(axis=0)):
+        known = X[public, j]
+        known = known[~np.isnan(known)]
+        if not known.size:
+            raise MeaningError(
+                "data.public",
+                f"data.source.missing: {rule} is fitted on public rows, and column {names[j]!r} has no value on the "
+                f"{len(public)} public rows; give more with public: {{last: n}}, or data.source.missing: drop",
+            )
+        value = float(known.mean() if rule == "mean" else np.median(known))
+        X[np.isnan(X[:, j]), j] = value
+        filled[names[j]] = value
+    return filled

@@ -17,7 +17,7 @@ class Public(Options):
     """Rows that the learner knows and no owner holds; whatever is fitted, is fitted on them."""
 
     last: Count = Field(
-        description="how many: the last after shuffling; of generated data, so many more are drawn"
+        description="how many: the last after shuffling; of generated data, this many more are drawn"
     )
 
 
@@ -36,7 +36,7 @@ class DataSection(Options):
         every different label is a class
     """
 
-    unsaid = ("classes", "validation_fraction")
+    unsaid = ("classes", "validation_fraction", "per_owner")
 
     source: AnySource = Field(description="where records come from")
     classes: Classes | None = Field(
@@ -56,7 +56,7 @@ class DataSection(Options):
         "real data never",
     )
     test_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="part of its own records that each owner keeps for tests, drawn at random"
+        None, description="part of its records that each owner keeps for tests, drawn at random"
     )
     validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None,
@@ -64,7 +64,7 @@ class DataSection(Options):
         "records, which nobody sees",
     )
     center: Literal["user"] | None = Field(
-        None, description="user: each owner subtracts the mean of its own training labels from its labels"
+        None, description="user: each owner subtracts the mean of its training labels from its labels"
     )
     features: Features = Field([], description="maps of the features, in order")
     scale: Scale = Field(Scale(), description="bounds on features and labels")
@@ -72,6 +72,11 @@ class DataSection(Options):
         None, description="who holds which rows; not for sources that say so"
     )
     groups: Groups | None = Field(None, description="groups of owners, for what is given per group")
+    per_owner: Annotated[list[str], Field(min_length=1)] | None = Field(
+        None,
+        description="columns of csv or parquet with one number per owner, the same in all rows of an owner, in "
+        "original units; they are no features, and {column: NAME} takes budgets, rates or participation from them",
+    )
 
     @property
     def names_owners(self) -> bool:

@@ -15,8 +15,8 @@ from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError, first_line
 from p2psim.core.files import checked
 from p2psim.core.text_tables import DAMAGED, as_wide, header_of, lines_of, opened, refuse_repeated, shown
+from p2psim.data.classes import labels_in
 from p2psim.data.columns import MISSING, NotNumbersError, numbers_in, require
-from p2psim.data.labels import labels_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,8 @@ class TableFile(Mapping[str, Any]):
         try:
             return labels_in(self.table[name])
         except NotNumbersError as error:
-            raise MeaningError(
-                "data.partition.column", f"column {name!r} holds {error}, which names nobody"
-            ) from None
+            message = f"column {name!r} holds {error}, which cannot name owners"
+            raise MeaningError("data.partition.column", message) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table.column_names)
@@ -94,9 +93,7 @@ class TableFile(Mapping[str, Any]):
         except NotNumbersError as error:
             raise NotNumbersError(shown(column[error.row].as_py()), error.row) from None
 
-    def finite(
-        self, names: Sequence[str], key: str, known: Mapping[str, np.ndarray] | None = None, hint: str = ""
-    ) -> np.ndarray:
+    def finite(self, names: Sequence[str], key: str, hint: str = "") -> np.ndarray:
         """Values of columns, which must be finite numbers.
 
         Parameters
@@ -104,8 +101,6 @@ class TableFile(Mapping[str, Any]):
         names : sequence of str
         key : str
             The dotted scenario key, named in errors.
-        known : mapping, optional
-            Numbers of columns that were taken already.
         hint : str
             What a message about a column of something else ends with.
 
@@ -122,7 +117,7 @@ class TableFile(Mapping[str, Any]):
         for j, name in enumerate(names):
             require(self, name, key)
             try:
-                values = known[name] if known and name in known else self.numbers(name)
+                values = self.numbers(name)
             except NotNumbersError as error:
                 given = f"it holds {error}" if error.row is None else f"{self.where(error.row)} has {error}"
                 raise MeaningError(key, f"column {name!r} must hold numbers; {given}{hint}") from None
@@ -146,9 +141,7 @@ class TableFile(Mapping[str, Any]):
         import pyarrow.compute as pc
 
         none, known = pa.scalar(None, pa.string()), pa.array(words)
-        columns = [
-            pc.if_else(pc.is_in(column, value_set=known), none, column) for column in self.table.columns
-        ]
+        columns = [pc.if_else(pc.is_in(one, value_set=known), none, one) for one in self.table.columns]
         return pa.table(columns, names=list(self)).to_pandas()
 
     def keep(self, rows: np.ndarray) -> TableFile:
@@ -173,13 +166,11 @@ class TableFile(Mapping[str, Any]):
         import pyarrow as pa
 
         if lacking := [name for name in self if name not in other.table.column_names]:
-            raise MeaningError(
-                key, f"{other.place} must have the columns of {self.place}; it lacks {some(lacking)}"
-            )
+            message = f"{other.place} must have the columns of {self.place}; it lacks {some(lacking)}"
+            raise MeaningError(key, message)
         try:
-            table = pa.concat_tables(
-                [self.table, other.table.select(list(self))], promote_options="permissive"
-            )
+            more = other.table.select(list(self))
+            table = pa.concat_tables([self.table, more], promote_options="permissive")
         except pa.ArrowException as error:
             raise MeaningError(key, f"{other.place} does not fit {self.place}: {first_line(error)}") from None
         own = self.table.num_rows
@@ -200,6 +191,7 @@ def read_csv(
     wanted: Callable[[str], bool] = lambda name: True,
     notes: bool = False,
     decimal: str = ".",
+    hint: str = "separator: {}",
 ) -> TableFile:
     """Read a CSV file in UTF-8 (compressed as its name says) as text.
 
@@ -219,6 +211,8 @@ def read_csv(
         Whether rows of a single field are notes, which are left out and counted.
     decimal : str
         Decimal mark of numbers.
+    hint : str
+        How a separator is given, with a place for it; for the error that there is a single column.
 
     Raises
     ------
@@ -237,7 +231,7 @@ def read_csv(
         raise MeaningError(
             key,
             f"{place} has a single column, {shown(header[0])}; if {shown(marks[0])} separates its fields, give "
-            f"separator: {json.dumps(marks[0])}",
+            + hint.format(json.dumps(marks[0])),
         )
     named = [name or f"(column {j + 1})" for j, name in enumerate(header)]
     left_out = 0
@@ -262,14 +256,8 @@ def read_csv(
     types = {name: pa.string() for name in kept}
     first = next(begins(), None)
     if first is None:
-        return TableFile(
-            place,
-            pa.table({name: pa.array([], kind) for name, kind in types.items()}),
-            (),
-            begins,
-            0,
-            decimal,
-        )
+        empty = pa.table({name: pa.array([], kind) for name, kind in types.items()})
+        return TableFile(place, empty, (), begins, 0, decimal)
     try:
         with opened(place) as stream:
             table = csv.read_csv(

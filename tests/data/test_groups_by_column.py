@@ -28,7 +28,11 @@ def test_a_group_is_the_value_in_the_owners_rows(tmp_path):
 @pytest.mark.parametrize(
     ("text", "groups", "message"),
     [
-        (ROWS.replace("3,u,gold", "3,u,tin"), {}, "owner u has rows with 'gold' and 'tin' in column 'tier'"),
+        (
+            ROWS.replace("3,u,gold", "3,u,tin"),
+            {},
+            "owner u has 'gold' in row 1 ({0}:2) and 'tin' in row 3 ({0}:4), column 'tier'",
+        ),
         (
             ROWS,
             {"names": ["gold"]},
@@ -41,7 +45,7 @@ def test_a_group_is_the_value_in_the_owners_rows(tmp_path):
 def test_columns_that_say_no_group_are_refused(tmp_path, text, groups, message):
     with pytest.raises(InputError) as caught:
         prepared(tmp_path, text, **groups)
-    assert message in str(caught.value)
+    assert message.format(tmp_path / "t.csv") in str(caught.value)
 
 
 def test_records_without_columns_have_no_such_groups(tmp_path):

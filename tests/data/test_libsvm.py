@@ -7,7 +7,6 @@ from sklearn.datasets import dump_svmlight_file
 from p2psim.core.errors import InputError
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
-from p2psim.data.sources import libsvm
 
 
 def prepared(path, **source):
@@ -57,7 +56,7 @@ def test_a_test_file_may_have_other_features(tmp_path, reader):
         ("1 a:2\n", "t.svm:1: index:value is expected"),
         ("", "has no rows"),
         ("1\n", "has no features"),
-        ("1 60000000:1\n", "1 rows of 60,000,001 features are 60,000,001 values, more than 50,000,000"),
+        ("1 60000000:1\n", "1 rows of 60,000,000 features are 60,000,000 values, more than 50,000,000"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(tmp_path, reader, text, message):
@@ -65,7 +64,3 @@ def test_what_cannot_be_read_is_refused_with_its_place(tmp_path, reader, text, m
     with pytest.raises(InputError, match=r"data\.source\.path") as caught:
         prepared(tmp_path / "t.svm")
     assert message in str(caught.value)
-
-
-def test_the_limit_is_that_of_memory():
-    assert libsvm.MOST_VALUES * 8 <= 400e6

@@ -176,7 +176,7 @@ def test_paper_size_stays_below_a_gigabyte():
             "scale": {"x": {}, "y": {}},
         })
         data = prepare(section, 0, 0)
-        from p2psim.runs.invocations import peak_memory
+        from p2psim.runs.system import peak_memory
         print(json.dumps([list(data.X.shape), peak_memory()]))
     """)
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -8,9 +8,9 @@ from scipy.sparse.linalg import cg
 from threadpoolctl import threadpool_limits
 
 from p2psim.core.errors import MeaningError, MissingSourceError
-from p2psim.data.downloads import MOVIELENS, located
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
+from p2psim.data.sources.downloaded import MOVIELENS, located
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "movielens.yaml"
 HEAD = "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"

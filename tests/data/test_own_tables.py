@@ -2,10 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.impute import SimpleImputer
 
 from p2psim.core.errors import InputError
+from p2psim.data.encoding import keeping
 from p2psim.data.mapping import RecordMap
 from p2psim.data.prepare import prepare
 from p2psim.data.section import DataSection
@@ -153,6 +155,55 @@ def test_each_column_that_is_left_out_comes_with_the_option_that_keeps_it(files)
     assert len(whole.warnings) == 1
 
 
+@pytest.mark.parametrize("wrong", ["2024-13-01", "soon"])
+def test_a_mistake_among_dates_does_not_make_categories_of_them(tmp_path, wrong):
+    (tmp_path / "t.csv").write_text(f"a,when,city,y\n1,,Rome,1\n2,2024-01-01,Oslo,2\n3,{wrong},Rome,3\n")
+    data = prepared({"csv": tmp_path / "t.csv"}, dates="years", categories="one-hot", missing="drop")
+    assert data.fitted["source"]["columns"] == ["a", "city"]
+    [left_out] = [warning for warning in data.warnings if "when" in warning]
+    assert wrong in left_out
+    source = {"dates": "years", "categories": {"when": "one-hot"}, "missing": "drop", "x": ["when"]}
+    assert prepared({"csv": tmp_path / "t.csv"}, **source).X.tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("when", "row", "wrong"),
+    [
+        (["2024-01-01", "2024-01-02T00:00Z", "2024-01-03"], 2, "a date with a zone, beside others without"),
+        (["2024-01-01T00:00Z", "", "2024-01-02"], 3, "a date without a zone, beside others with a zone"),
+        (["", "2024-01-01T00:00+02:00", "soon", "2024-01-02"], 3, "not a date such as 2026-11-29"),
+        (["2024-01-01", "soon", "2024-01-02T00:00Z"], 2, "not a date such as 2026-11-29"),
+    ],
+)
+def test_the_first_date_that_does_not_fit_is_named(tmp_path, when, row, wrong):
+    (tmp_path / "t.csv").write_text("y,when\n" + "".join(f"{i},{date}\n" for i, date in enumerate(when)))
+    message = refusal({"csv": tmp_path / "t.csv"}, dates={"when": "days"}, missing="drop")
+    assert message.startswith("data.source.dates.when: column 'when' must become days; ")
+    assert f"row {row} ({tmp_path}/t.csv:{row + 1}) has {when[row - 1]!r}, which is {wrong}" in message
+
+
+def test_only_options_that_keep_a_column_are_named():
+    columns = {
+        "zoned": ["2024-01-01T00:00Z", "2024-01-02T00:00Z"], "mixed": ["2024-01-01T00:00Z", "2024-01-02"],
+        "city": ["Rome", "Oslo"], "empty": ["", "NA"], "name": [f"n{i}" for i in range(1_001)],
+    }  # fmt: skip
+    told = [(name, pa.chunked_array([values])) for name, values in columns.items()]
+    assert keeping(told) == (
+        "; to keep them, give data.source dates: {zoned: years} and categories: {mixed: one-hot, city: one-hot}"
+    )
+    assert keeping(told[-2:]) == ""
+
+
+def test_a_column_without_a_value_has_no_categories(tmp_path):
+    (tmp_path / "t.csv").write_text("a,c,y\n1,,1\n2,NA,2\n")
+    files = {"csv": tmp_path / "t.csv"}
+    message = refusal(files, categories={"c": "one-hot"}, missing="drop")
+    assert message == "data.source.categories.c: column 'c' must become one-hot; it holds no values"
+    data = prepared(files, categories="one-hot", missing="drop")
+    assert (data.fitted["source"]["columns"], data.X.tolist()) == (["a"], [[1], [2]])
+    assert "c (no values)" in data.warnings[0]
+
+
 def test_a_test_file_is_dealt_to_owners_by_the_column_or_in_turn(tmp_path):
     (tmp_path / "t.csv").write_text("a,who,y\n1,u,1\n2,v,2\n3,u,3\n4,v,4\n")
     (tmp_path / "tests.csv").write_text("y,who,a,more\n50,v,5,z\n60,x,6,z\n70,u,7,z\n80,v,8,z\n")
@@ -177,6 +228,10 @@ REFUSED = {
     "no public": ({"x": ["a"], "missing": "mean"}, "data.public: data.source.missing: mean is fitted on public"),
     "indicator": ({"x": ["y"], "indicator": True}, "cannot be a feature as well"),
     "indicator alone": ({"x": ["code"], "indicator": True}, "data.source.indicator: needs data.source.missing"),
+    "indicator of dropped rows": (
+        {"x": ["a"], "indicator": True, "missing": "drop"},
+        "data.source.indicator: needs data.source.missing: mean or median",
+    ),
     "text": ({"x": ["city"]}, "give data.source categories: {city: one-hot}"),
     "date": ({"x": ["when"]}, "give data.source dates: {when: years}"),
     "no date": ({"x": ["city"], "dates": {"city": "days"}}, "'city' must become days; row 1 ("),
@@ -218,7 +273,7 @@ def test_new_records_are_mapped_as_the_owners_were(files, frame, kind):
     np.testing.assert_array_equal(mapped(as_text), mapped(frame))
     np.testing.assert_array_equal(mapped(mapped.encoded(frame)), mapped(frame))
     for change, message in (
-        ({"city": "Oslo"}, "'city' must become one-hot, as in the run; it holds 'Oslo', which is none"),
+        ({"city": "Oslo"}, "'city' must become one-hot, as in the run; it holds 'Oslo', which is not one"),
         ({"when": "soon"}, "'when' must become years"),
         ({"a": "x"}, "'a' must hold numbers"),
     ):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2psim.core.errors import MeaningError, OptionError
+from p2psim.data.classes import Column
 from p2psim.data.groups import Groups, group_of
-from p2psim.data.labels import Column
 from p2psim.data.partitions import ByColumn, Contiguous, Equal, OfSizes
 
 sizes = st.lists(st.integers(1, 30), min_size=1, max_size=8)

@@ -9,9 +9,9 @@ from registered import registered
 import p2psim
 from p2psim.core.errors import MeaningError, MissingSourceError
 from p2psim.core.randomness import stream_key
+from p2psim.data.classes import Column
 from p2psim.data.features import apply_features
 from p2psim.data.features.maps import Fitted
-from p2psim.data.labels import Column
 from p2psim.data.partitions import check_division
 from p2psim.data.prepare import prepare
 from p2psim.data.records import DataRequest, Held, Table

@@ -83,7 +83,9 @@ def test_a_missing_package_names_the_command_that_cures_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingSourceError) as caught:
         prepare(section("digits"), 0, 0)
-    assert str(caught.value) == "data.source: pip install 'p2psim[data]'"
+    assert str(caught.value) == (
+        "data.source: scikit-learn is not installed, which this needs; run pip install 'p2psim[data]'"
+    )
     assert {row["source"]: row["here"] for row in list_sources()}["digits"] == "no"
 
 
@@ -106,7 +108,9 @@ def test_a_damaged_package_names_the_command_that_cures_it(damage, tmp_path, mon
     spec = ModuleSpec("sklearn", None, is_package=True)
     spec.submodule_search_locations[:] = [str(tmp_path)]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
-    with pytest.raises(MissingSourceError, match=r"pip install 'p2psim\[data\]' --force-reinstall"):
+    with pytest.raises(
+        MissingSourceError, match=r"another; run pip install 'p2psim\[data\]' --force-reinstall"
+    ):
         prepare(section("digits"), 0, 0)
 
 

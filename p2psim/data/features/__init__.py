@@ -7,13 +7,23 @@ import numpy as np
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import AS_LIST, BY_NAME
+from p2psim.core.part_types import AnyOf
 from p2psim.core.randomness import generator
-from p2psim.core.registry import AnyOf, parts, register_all
-from p2psim.data.features.als import ALS
-from p2psim.data.features.maps import PCA, Feature, RandomFourier, Standardise, Whiten
+from p2psim.core.registry import declare, parts
+from p2psim.data.features.maps import Feature
 from p2psim.data.records import FACTORS, Held
 
-register_all([Standardise, PCA, Whiten, RandomFourier, ALS])
+__getattr__ = declare(
+    "feature",
+    __name__,
+    {
+        "standardise": "maps:Standardise",
+        "pca": "maps:PCA",
+        "whiten": "maps:Whiten",
+        "random-fourier": "maps:RandomFourier",
+        "als": "als:ALS",
+    },
+)
 
 #: Any feature that is registered.
 AnyFeature = Annotated[Feature, AnyOf("feature"), BY_NAME]
@@ -51,9 +61,8 @@ def apply_features(
     """
     if held.items is not None and not (steps and steps[0].needs_ratings):
         known = " or ".join(name for name, part in parts("feature").items() if part.needs_ratings)
-        raise MeaningError(
-            "data.features", f"{source} gives ratings, which have no features: begin with {known}"
-        )
+        message = f"{source} gives ratings, which have no features: begin with {known}"
+        raise MeaningError("data.features", message)
     for place, step in enumerate(steps):
         if step.needs_ratings and (place or held.items is None):
             raise MeaningError(f"data.features.{place}", f"{step.kind} needs ratings, and to come first")

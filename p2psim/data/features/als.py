@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.options import Count, Positive
-from p2psim.data.features.maps import Feature, Fitted
+from p2psim.data.features.maps import Feature, Fitted, Names
 from p2psim.data.groups import owner_of_row
 from p2psim.data.records import Held
 
@@ -38,9 +38,7 @@ class ALS(Feature):
     needs_ratings: ClassVar[bool] = True
     data_dependent: ClassVar[bool] = True
 
-    def fit(
-        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
-    ) -> Fitted:
+    def fit(self, public: np.ndarray, names: Names, key: str, random: np.random.Generator) -> Fitted:
         """Refuse: there are no factors of public rows alone."""
         raise NotImplementedError("als is fitted on owners' ratings, by transform")
 
@@ -105,8 +103,7 @@ class ALS(Feature):
 
 def _rows(group: np.ndarray, groups: int) -> list[np.ndarray]:
     """The places of each group's entries."""
-    counts = np.bincount(group, minlength=groups)
-    return np.split(np.argsort(group, kind="stable"), np.cumsum(counts)[:-1])
+    return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group, minlength=groups))[:-1])
 
 
 def _solve(

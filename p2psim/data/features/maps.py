@@ -15,6 +15,11 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.options import Count, Options, Positive
 from p2psim.data.records import Held
 
+#: Of columns, or of features.
+Names = tuple[str, ...]
+#: Maps rows, shape (n, p), to rows of features, shape (n, q).
+RowMap = Callable[[np.ndarray], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -31,15 +36,15 @@ class Fitted:
         What was fitted, in plain JSON types; it is written to the resolved scenario.
     """
 
-    apply: Callable[[np.ndarray], np.ndarray]
-    names: tuple[str, ...]
+    apply: RowMap
+    names: Names
     numbers: dict[str, object] = field(default_factory=dict)
 
 
 class Feature(Options):
     """Base of all features: a map that is fitted without owners' records, and applied to everyone's.
 
-    A feature of your own is a subclass with a ``kind``, keys of its own, and ``fit``.
+    A feature of your own is a subclass with a ``kind``, its own keys, and ``fit``.
 
     Attributes
     ----------
@@ -51,6 +56,8 @@ class Feature(Options):
         Whether it makes features of items out of ratings. It comes first then, and brings its own ``transform``.
     data_dependent : bool
         Whether it is computed from owners' records; no budget pays for that, and the ledger names it.
+    is_linear : bool
+        Whether features are linear in the columns, up to a constant.
     """
 
     part_kind: ClassVar[str] = "feature"
@@ -61,11 +68,10 @@ class Feature(Options):
     needs_public: ClassVar[bool] = True
     needs_ratings: ClassVar[bool] = False
     data_dependent: ClassVar[bool] = False
+    is_linear: ClassVar[bool] = False
 
     @abstractmethod
-    def fit(
-        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
-    ) -> Fitted:
+    def fit(self, public: np.ndarray, names: Names, key: str, random: np.random.Generator) -> Fitted:
         """Fit the map.
 
         Parameters
@@ -89,9 +95,7 @@ class Feature(Options):
             If it cannot be fitted on these rows.
         """
 
-    def restored(
-        self, numbers: Mapping[str, Any], names: tuple[str, ...]
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def restored(self, numbers: Mapping[str, Any], names: Names) -> RowMap:
         """Map that was fitted, from its numbers, for records that come later.
 
         Parameters
@@ -124,9 +128,8 @@ class Feature(Options):
             If there are no public rows and it needs some, it cannot be fitted, or its results do not fit its names.
         """
         if self.needs_public and not len(held.public):
-            raise MeaningError(
-                "data.public", f"{self.kind} is fitted on public rows, of which there are none"
-            )
+            message = f"{self.kind} is fitted on public rows, of which there are none"
+            raise MeaningError("data.public", message)
         fitted = self.fit(held.public, held.names, key, random)
 
         def mapped(rows: np.ndarray) -> np.ndarray:
@@ -150,9 +153,9 @@ class Standardise(Feature):
 
     kind: Literal["standardise"] = "standardise"
 
-    def fit(
-        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
-    ) -> Fitted:
+    is_linear: ClassVar[bool] = True
+
+    def fit(self, public: np.ndarray, names: Names, key: str, random: np.random.Generator) -> Fitted:
         """Take mean and standard deviation of the columns that vary.
 
         Raises
@@ -171,9 +174,7 @@ class Standardise(Feature):
         left = tuple(name for name, is_constant in zip(names, constant, strict=True) if not is_constant)
         return Fitted(self.restored(numbers, names), left, numbers)
 
-    def restored(
-        self, numbers: Mapping[str, Any], names: tuple[str, ...]
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def restored(self, numbers: Mapping[str, Any], names: Names) -> RowMap:
         """See `Feature.restored`."""
         kept = ~np.isin(names, numbers["dropped"])
         centre, spread = np.array(numbers["mean"]), np.array(numbers["std"])
@@ -183,16 +184,14 @@ class Standardise(Feature):
 class _Linear(Feature):
     """Base of features that subtract a mean and multiply by a matrix."""
 
-    def fitted(
-        self, centre: np.ndarray, variances: np.ndarray, matrix: np.ndarray, names: tuple[str, ...]
-    ) -> Fitted:
+    is_linear: ClassVar[bool] = True
+
+    def fitted(self, centre: np.ndarray, variances: np.ndarray, matrix: np.ndarray, names: Names) -> Fitted:
         """Map with these numbers, to features of these names."""
         numbers = {"mean": centre.tolist(), "variances": variances.tolist(), "matrix": matrix.tolist()}
         return Fitted(self.restored(numbers, names), names, numbers)
 
-    def restored(
-        self, numbers: Mapping[str, Any], names: tuple[str, ...]
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def restored(self, numbers: Mapping[str, Any], names: Names) -> RowMap:
         """See `Feature.restored`."""
         centre, matrix = np.array(numbers["mean"]), np.array(numbers["matrix"])
         return lambda rows: (rows - centre) @ matrix
@@ -204,9 +203,7 @@ class PCA(_Linear):
     kind: Literal["pca"] = "pca"
     components: Count = Field(10, description="number of directions kept")
 
-    def fit(
-        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
-    ) -> Fitted:
+    def fit(self, public: np.ndarray, names: Names, key: str, random: np.random.Generator) -> Fitted:
         """Find the directions.
 
         Raises
@@ -223,9 +220,7 @@ class Whiten(_Linear):
 
     kind: Literal["whiten"] = "whiten"
 
-    def fit(
-        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
-    ) -> Fitted:
+    def fit(self, public: np.ndarray, names: Names, key: str, random: np.random.Generator) -> Fitted:
         """Find the inverse root of the covariance.
 
         Raises
@@ -249,20 +244,15 @@ class RandomFourier(Feature):
 
     needs_public: ClassVar[bool] = False
 
-    def fit(
-        self, public: np.ndarray, names: tuple[str, ...], key: str, random: np.random.Generator
-    ) -> Fitted:
+    def fit(self, public: np.ndarray, names: Names, key: str, random: np.random.Generator) -> Fitted:
         """Draw ω normal with variance 1/width², and b uniform in [0, 2π)."""
         frequencies = random.standard_normal((len(names), self.components)) / self.width
         phases = random.uniform(0.0, 2.0 * np.pi, self.components)
         numbers: dict[str, object] = {"frequencies": frequencies.tolist(), "phases": phases.tolist()}
-        return Fitted(
-            self.restored(numbers, names), tuple(f"cos{j + 1}" for j in range(self.components)), numbers
-        )
+        cosines = tuple(f"cos{j + 1}" for j in range(self.components))
+        return Fitted(self.restored(numbers, names), cosines, numbers)
 
-    def restored(
-        self, numbers: Mapping[str, Any], names: tuple[str, ...]
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def restored(self, numbers: Mapping[str, Any], names: Names) -> RowMap:
         """See `Feature.restored`."""
         frequencies, phases = np.array(numbers["frequencies"]), np.array(numbers["phases"])
         size = np.sqrt(2.0 / self.components)
@@ -297,9 +287,8 @@ def _spectrum(
     rank = int((variances > variances[0] * max(rows, columns) * np.finfo(float).eps).sum())
     if wanted > rank:
         cure = f"; put {{kind: pca, components: {rank}}} before it" if kind == "whiten" and rank else ""
-        raise MeaningError(
-            key, f"{kind}: needs {wanted} directions, but the {rows} public rows vary in {rank} only{cure}"
-        )
+        message = f"{kind}: needs {wanted} directions, but the {rows} public rows vary in {rank} only{cure}"
+        raise MeaningError(key, message)
     # The sign of an eigenvector is arbitrary; without a rule it may change with the library. Entries that are equal but
     # for rounding, as those of any two standardised columns, count as equal.
     sizes = np.abs(directions)

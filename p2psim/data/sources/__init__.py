@@ -1,26 +1,34 @@
-"""Sources of records, and which are ready. A new one is one file beside these, and one name in the list below."""
+"""Sources of records, and which are ready. A new one is one file beside these, and one line in the list below."""
 
 import importlib.util
 from typing import Annotated
 
 from p2psim.core.options import BY_NAME
-from p2psim.core.registry import AnyOf, parts, register_all
-from p2psim.data.downloads import DOWNLOADS, located
-from p2psim.data.sources.arrays import Arrays
-from p2psim.data.sources.base import DataSource
-from p2psim.data.sources.downloaded import CreditCard, MovieLens100K
-from p2psim.data.sources.files import CSVFile, ParquetFile
-from p2psim.data.sources.libsvm import LibSVMFile
-from p2psim.data.sources.linear import LinearClassification, LinearRegression
-from p2psim.data.sources.packaged import CURE, Hospital, Lending, LendingSmall, Medpar, Schools
-from p2psim.data.sources.scikit import BreastCancer, Digits
+from p2psim.core.part_types import AnyOf
+from p2psim.core.registry import declare, parts
+from p2psim.data.records import DataSource
 
-register_all(
-    [
-        Lending, LendingSmall, Hospital, Medpar, Schools, Digits, BreastCancer, MovieLens100K, CreditCard,
-        LinearRegression, LinearClassification, CSVFile, ParquetFile, LibSVMFile, Arrays,
-    ]
-)  # fmt: skip
+__getattr__ = declare(
+    "source",
+    __name__,
+    {
+        "lending": "packaged:Lending",
+        "lending-small": "packaged:LendingSmall",
+        "hospital": "packaged:Hospital",
+        "medpar": "packaged:Medpar",
+        "schools": "packaged:Schools",
+        "digits": "scikit:Digits",
+        "breast-cancer": "scikit:BreastCancer",
+        "movielens-100k": "downloaded:MovieLens100K",
+        "creditcard": "downloaded:CreditCard",
+        "linear-regression": "linear:LinearRegression",
+        "linear-classification": "linear:LinearClassification",
+        "csv": "files:CSVFile",
+        "parquet": "files:ParquetFile",
+        "libsvm": "libsvm:LibSVMFile",
+        "arrays": "arrays:Arrays",
+    },
+)
 
 #: Any source that is registered.
 AnySource = Annotated[DataSource, AnyOf("source"), BY_NAME]
@@ -35,6 +43,9 @@ def list_sources() -> list[dict[str, str]]:
         ``source``, ``about``, ``licence``, ``here`` (yes, no, or empty where it is the user's to give) and
         ``get`` (what makes it available, or empty), in the order of the registry.
     """
+    from p2psim.data.sources.downloaded import DOWNLOADS, located
+    from p2psim.data.sources.packaged import CURE
+
     rows = []
     for name, source in parts("source").items():
         here = "" if source.needs else "yes"

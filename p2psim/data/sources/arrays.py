@@ -10,8 +10,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, WithJs
 
 from p2psim.core.errors import MeaningError, first_line
 from p2psim.data.columns import check_finite
-from p2psim.data.records import DataRequest, Held, Table, offsets_of
-from p2psim.data.sources.base import DataSource
+from p2psim.data.records import DataRequest, DataSource, Held, Table, offsets_of
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class Arrays(DataSource):
         """
         X, y = (list(given) if isinstance(given, Iterable) else [] for given in (X, y))
         if not len(X) or len(X) != len(y):
-            raise MeaningError("data.source", f"X and y need one array an agent, got {len(X)} and {len(y)}")
+            raise MeaningError("data.source", f"X and y need one array per agent, got {len(X)} and {len(y)}")
         pairs = [_pair(a, b, f"agent {i}: ") for i, (a, b) in enumerate(zip(X, y, strict=True))]
         if len({a.shape[1] for a, _ in pairs}) > 1:
             raise MeaningError("data.source", "all agents must have the same number of features")
@@ -131,9 +130,8 @@ class Arrays(DataSource):
         _check_indexes("", X=X, y=y, owner=owner)
         column = None if owner is None else _codes(owner)
         if column is not None and column.shape != b.shape:
-            raise MeaningError(
-                "data.source", f"owner needs one entry a row, got {column.shape} for {len(b)} rows"
-            )
+            message = f"owner needs one entry per row, got {column.shape} for {len(b)} rows"
+            raise MeaningError("data.source", message)
         return cls(records=Records(a, b, column, None, ()))
 
     def load(self, request: DataRequest) -> Table | Held:

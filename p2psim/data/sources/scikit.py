@@ -12,9 +12,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from p2psim.core.errors import Fault, MissingSourceError
-from p2psim.data.records import DataRequest, Table
-from p2psim.data.sources.base import DataSource
+from p2psim.core.errors import Fault, MissingSourceError, not_installed
+from p2psim.data.records import DataRequest, DataSource, Table
 from p2psim.data.sources.packaged import CURE
 
 
@@ -37,11 +36,11 @@ def read_file(name: str, rows: int, columns: int, head: int = 0) -> np.ndarray:
     Raises
     ------
     MissingSourceError
-        If the package is not installed, or the file is another; the message is the command to run.
+        If the package is not installed, or the file is another; the message says what to run.
     """
     package = importlib.util.find_spec("sklearn")
     if package is None or not package.submodule_search_locations:
-        raise MissingSourceError(Fault(CURE, "data.source"))
+        raise not_installed("scikit-learn", "data", "data.source")
     place = Path(package.submodule_search_locations[0]) / "datasets" / "data" / name
     try:
         data = place.read_bytes()
@@ -50,8 +49,22 @@ def read_file(name: str, rows: int, columns: int, head: int = 0) -> np.ndarray:
     except (OSError, EOFError, zlib.error, ValueError):
         values = np.empty((0, 0))
     if values.shape != (rows, columns):
-        raise MissingSourceError(Fault(f"{CURE} --force-reinstall", "data.source"))
+        message = f"the {name} of the installed scikit-learn is another; run {CURE} --force-reinstall"
+        raise MissingSourceError(Fault(message, "data.source"))
     return values
+
+
+def _table(
+    X: np.ndarray,
+    y: np.ndarray,
+    names: tuple[str, ...],
+    column: str,
+    labels: np.ndarray,
+    classes: tuple[str, ...],
+) -> Table:
+    """Records whose classes also stand in a column, by which they can be divided."""
+    notes: dict[str, object] = {"columns": list(names), "dropped": []}
+    return Table(X, y, names, {column: labels}, notes=notes, classes=classes)
 
 
 class ScikitSource(DataSource):
@@ -94,14 +107,8 @@ class Digits(ScikitSource):
         values = read_file("digits.csv.gz", 1_797, 65)
         names = tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8))
         digit = values[:, -1]
-        return Table(
-            X=values[:, :-1] / 16,
-            y=digit,
-            names=names,
-            columns={"digit": digit.astype(np.int64)},
-            notes={"columns": list(names), "dropped": []},
-            classes=tuple(map(str, range(10))),
-        )
+        grey, classes = values[:, :-1] / 16, tuple(map(str, range(10)))
+        return _table(grey, digit, names, "digit", digit.astype(np.int64), classes)
 
     def x_bounds(self) -> tuple[float, float]:
         """Those of 64 grey levels."""
@@ -139,11 +146,5 @@ class BreastCancer(ScikitSource):
         names = tuple(f"{measure} {of}" for of in ("mean", "error", "worst") for measure in _MEASURES)
         classes = ("malignant", "benign")
         diagnosis = np.array(classes)[values[:, -1].astype(int)]
-        return Table(
-            X=np.ascontiguousarray(values[:, :-1]),
-            y=values[:, -1],
-            names=names,
-            columns={"diagnosis": diagnosis},
-            notes={"columns": list(names), "dropped": []},
-            classes=classes,
-        )
+        X, y = np.ascontiguousarray(values[:, :-1]), values[:, -1]
+        return _table(X, y, names, "diagnosis", diagnosis, classes)
