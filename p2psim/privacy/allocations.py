@@ -14,7 +14,8 @@ from pydantic import Field
 
 from p2psim.core.errors import Fault, MeaningError
 from p2psim.core.options import BY_NAME, Count, OneOf, Options, Positive
-from p2psim.core.registry import AnyOf, register_all
+from p2psim.core.part_types import AnyOf
+from p2psim.core.registry import register_all
 from p2psim.privacy.accounting.accountants import AccountantName
 from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast
 
@@ -22,7 +23,7 @@ from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast
 class Allocation(Options):
     """Base of all allocations.
 
-    An allocation of your own is a subclass with a ``kind``, keys of its own, ``weights``, and ``limit`` where it has
+    An allocation of your own is a subclass with a ``kind``, its own keys, ``weights``, and ``limit`` where it has
     one; one that states losses themselves is a subclass of `StatedLosses`.
 
     Attributes
@@ -41,6 +42,8 @@ class Allocation(Options):
         as many releases as the accountant that enforces its budget permits.
     for_stars : bool
         Whether it divides by the horizon, which only a star has.
+    by_powers : bool
+        Whether weights of releases are powers of one number, by the steps at which they are made.
     composed_by : str or None
         The accountant by which ``limit`` releases of the largest equal loss stay within the budget; then there are
         no weights.
@@ -55,7 +58,18 @@ class Allocation(Options):
     even: ClassVar[bool] = False
     sums_to_one: ClassVar[bool] = False
     for_stars: ClassVar[bool] = False
+    by_powers: ClassVar[bool] = False
     composed_by: ClassVar[str | None] = None
+
+    @property
+    def counts_answers(self) -> bool:
+        """Whether its limit takes each answer to be any owner's, no matter which gave those before."""
+        return False
+
+    @property
+    def falls_by(self) -> float | None:
+        """Ratio of an agent's losses, each to the one before, where that is fixed."""
+        return None
 
     @property
     def alike(self) -> bool:
@@ -157,6 +171,7 @@ class Contraction(Allocation):
 
     kind: Literal["contraction"] = "contraction"
     sums_to_one: ClassVar[bool] = True
+    by_powers: ClassVar[bool] = True
     form: Literal["printed", "corrected"] = Field(
         "corrected", description="printed: ∝ C^{t/3}, as in the paper; corrected: ∝ C^{(T−1−t)/3}"
     )
@@ -260,6 +275,11 @@ class Cap(EqualShares, OneOf):
         """The accountant, where one is named."""
         return self.compose
 
+    @property
+    def counts_answers(self) -> bool:
+        """Whether the limit is that of a binomial."""
+        return self.tail is not None
+
     def limit(self, horizon: int, share: float, expected: float) -> int:
         """Most releases of one agent, which answers a share of the horizon's queries."""
         if self.releases is not None:
@@ -275,18 +295,24 @@ class Geometric(Allocation):
     sums_to_one: ClassVar[bool] = True
     ratio: Annotated[float, Field(gt=0, lt=1)] = Field(0.99, description="r")
 
+    @property
+    def falls_by(self) -> float:
+        """R."""
+        return self.ratio
+
     def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release takes."""
         return (1 - self.ratio) * self.ratio**releases.numbers
 
 
 class Uniform(Allocation):
-    """Equal parts for all releases that will happen: the budget is spent exactly, by who knows all wakes beforehand."""
+    """Equal parts for all releases that will happen: the budget is spent exactly, as all wakes are known beforehand."""
 
     kind: Literal["uniform"] = "uniform"
     sums_to_one: ClassVar[bool] = True
     clairvoyant: ClassVar[bool] = True
     alike: ClassVar[bool] = True
+    by_powers: ClassVar[bool] = True
 
     def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:
         """Share of its agent's budget that each release is expected to take, before the run."""

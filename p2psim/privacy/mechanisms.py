@@ -15,14 +15,15 @@ from pydantic import Field
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import BY_NAME, Options, Positive
-from p2psim.core.registry import AnyOf, register_all
+from p2psim.core.part_types import AnyOf
+from p2psim.core.registry import register_all
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE, Noise
 
 
 class Mechanism(Options):
     """Base of all mechanisms.
 
-    A mechanism of your own is a subclass with a ``kind``, keys of its own, ``norm``, ``noise`` and ``fill_unit``. Noise
+    A mechanism of your own is a subclass with a ``kind``, its own keys, ``norm``, ``noise`` and ``fill_unit``. Noise
     of a scale is that of scale one times it, unless ``of_scale`` says otherwise.
 
     Attributes
@@ -71,7 +72,7 @@ class Mechanism(Options):
 
     @property
     def title(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         return f"the {self.kind} mechanism"
 
     def sensitivity_of(self, moved: np.ndarray, dimension: int) -> np.ndarray:

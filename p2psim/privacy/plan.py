@@ -204,7 +204,10 @@ class Plan:
         MeaningError
             If a scale is too large for its draws to be numbers.
         """
-        scales = noise_scales(self.claimed_sensitivity[releases.agents], self.claimed(releases, totals))
+        if self.even and totals is None:
+            scales = self._scale_of_each[releases.agents]
+        else:
+            scales = noise_scales(self.claimed_sensitivity[releases.agents], self.claimed(releases, totals))
         lost = ~(scales <= LARGEST)
         if lost.any():
             agent, number = releases.agents[lost][0], releases.numbers[lost][0]
@@ -212,6 +215,14 @@ class Plan:
             message = f"{what}; its share of the budget is too small"
             raise AgentError("privacy.allocation", message, int(agent))
         return scales
+
+    @cached_property
+    def _scale_of_each(self) -> np.ndarray:
+        """Scale of the noise of each agent's releases, shape (N,), where all of an agent's are alike."""
+        agents = np.arange(self.budget.size)
+        with np.errstate(all="ignore"):  # of those who may release nothing, which nobody looks up
+            first = Releases(agents, np.zeros_like(agents), np.zeros_like(agents))
+            return noise_scales(self.claimed_sensitivity, self.claimed(first))
 
     def noise(self, unit: np.ndarray, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """Noise of releases, shape (releases, p), from what the mechanism drew for them; parameters as in `claimed`."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.errors import AgentError, MeaningError
+from p2psim.core.printing import exact
 from p2psim.privacy.accounting.accountant import Accountant
-from p2psim.privacy.accounting.accountants import ACCOUNTANTS, AccountantName
-from p2psim.privacy.accounting.calibration import largest_loss, most_releases
+from p2psim.privacy.accounting.accountants import ACCOUNTANTS, AccountantName, largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, sampled
 from p2psim.privacy.allocations import Allocation
@@ -87,7 +87,8 @@ def _allowances(mechanism: Mechanism, limit: Limit) -> np.ndarray:
         agent = int(np.argmax(left <= 0))
         raise AgentError(
             "learning.algorithm.start.epsilon",
-            f"must be less than privacy.epsilon, {limit.epsilon[agent]:g} for agent {{agent}}, of which it is a part",
+            f"must be less than privacy.epsilon, {exact(limit.epsilon[agent])} for agent {{agent}}, "
+            "of which it is a part",
             agent,
         )
     return left

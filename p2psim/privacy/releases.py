@@ -70,8 +70,10 @@ class ReleaseCounter:
 
 def joined(parts: Sequence[Releases]) -> Releases:
     """Releases of several chunks together."""
-    rows = [np.stack([part.agents, part.numbers, part.steps]) for part in parts]
-    return Releases(*np.concatenate([np.empty((3, 0), np.int64), *rows], axis=1))
+    if not parts:
+        return Releases(*np.empty((3, 0), np.int64))
+    columns = zip(*((part.agents, part.numbers, part.steps) for part in parts), strict=True)
+    return Releases(*(column[0] if len(column) == 1 else np.concatenate(column) for column in columns))
 
 
 def by_agent(releases: Releases) -> np.ndarray:

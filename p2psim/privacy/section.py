@@ -187,7 +187,11 @@ class PrivacySection(Options):
     """
 
     mechanism: AnyMechanism = Field(description="the noise")
-    epsilon: PerAgent | None = Field(None, description="budget of each agent; .inf is no noise")
+    epsilon: PerAgent | None = Field(
+        None,
+        description="budget of each agent; .inf is no noise; a list is of agents 0, 1, …; {column: NAME} takes it "
+        "from a column of data.per_owner",
+    )
     delta: Annotated[Positive, Field(lt=1)] | None = Field(
         None, description="δ at which accountants report ε; Gaussian noise needs one"
     )

@@ -288,6 +288,30 @@ def test_sampled_owners_are_not_amplified(tmp_path):
         assert lost == pytest.approx(book(4, count)["epsilon_rdp"][0], rel=1e-12)
 
 
+def test_a_horizon_of_rounds_is_spent_exactly(tmp_path):
+    """Each owner answers every round: in 10 rounds of 2 local steps it makes 20 queries, of a 20th of ε each."""
+    tree = {
+        "name": "rounds",
+        "network": {"topology": {"kind": "star", "agents": 4}, "exchange": "round"},
+        "data": {"source": {"kind": "linear-classification", "points": 20, "dimension": 2}},
+        "learning": {
+            "algorithm": {"kind": "fedavg", "step": 0.1, "local_steps": 2, "commits": 10},
+            "loss": "logistic",
+            "regularizer": {"l2": 0.01},
+        },
+        "privacy": {
+            "mechanism": "laplace",
+            "epsilon": 5.0,
+            "sensitivity": {"kind": "clip", "bound": 1.0},
+            "allocation": "horizon",
+        },
+        "record": {"metrics": ["objective"], "every": 10},
+    }
+    ledger = simulate(Scenario.from_dict(tree), 0, Workspace(tmp_path)).ledger
+    assert ledger["releases"].tolist() == [20] * 4
+    np.testing.assert_allclose(ledger["epsilon_basic"], 5.0, rtol=1e-12)
+
+
 def test_each_agent_has_its_own_rate_however_many_there_are(tmp_path):
     """Batches of 5 among 300 owners with 10 to 309 records: basic composition by hand for each."""
     sizes = {str(i): 10 + i for i in range(300)}

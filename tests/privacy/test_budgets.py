@@ -113,7 +113,10 @@ def test_no_number_of_releases_exceeds_a_budget(case, allocation, epsilon, start
     assert (spent(made, counts) <= np.array(epsilon) * ROUNDING).all()
 
 
-@pytest.mark.parametrize(("mechanism", "enforce"), cases)
+@pytest.mark.parametrize(
+    ("mechanism", "enforce"),
+    [pytest.param(*case, marks=pytest.mark.verification if case == COSTLY else ()) for case in cases],
+)
 def test_an_agent_stops_just_before_its_budget_would_be_exceeded(mechanism, enforce):
     epsilon = np.array([0.3, 1.1])
     for allocation in STATED:
@@ -133,7 +136,7 @@ def test_a_budget_below_the_first_loss_permits_nothing():
     assert plans(Laplace(), Listed(losses=[2.0, 0.1]), [1.0, 3.0]).releases.tolist() == [0, 2]
 
 
-@pytest.mark.parametrize("start", [None, 0.5])
+@pytest.mark.parametrize("start", [None, pytest.param(0.5, marks=pytest.mark.verification)])
 @pytest.mark.parametrize(("mechanism", "enforce"), [case for case in cases if case[1] != "best"])
 def test_composed_losses_are_the_largest(mechanism, enforce, start):
     """A thousandth more would be too much, and a start is a part of the whole."""

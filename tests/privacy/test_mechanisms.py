@@ -196,7 +196,7 @@ class TestOnesOwn:
             ({"kind": "logistic", "other": 1}, ".other: unknown key; "),
             (
                 {"kind": "registered", "name": "own_noise:Logistic"},
-                ": there is no kind 'registered' any more: a mechanism of your own is a class with a kind of its own",
+                ": there is no kind 'registered' any more: your own mechanism is a class with a new kind",
             ),
         ],
     )

@@ -17,8 +17,7 @@ from p2psim.core.randomness import stream_key
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import GAUSSIAN, LAPLACE
-from p2psim.scenario.catalogue import catalogue
-from p2psim.scenario.schema import json_schema
+from p2psim.scenario.schema import catalogue, json_schema
 from p2psim.testing import check_part
 
 PLUGINS = Path(__file__).parents[1] / "plugins"

@@ -21,7 +21,7 @@ from p2psim.learning.steps import PrivateWarmStart
 from p2psim.privacy.accounting.noises import LAPLACE, PURE
 from p2psim.privacy.perturbation import objective_noise, output_rate, radial_noise
 from p2psim.simulation.algorithms.graph import GraphCell
-from p2psim.simulation.algorithms.graph_start import perturbed_models
+from p2psim.simulation.algorithms.graph_setting import perturbed_models
 from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 

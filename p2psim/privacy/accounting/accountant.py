@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from p2psim.privacy.accounting.charges import Charges
+from p2psim.privacy.accounting.charges import LEAST, Charges
 from p2psim.privacy.accounting.noises import Noise, is_pure
 
 #: Of more agents or releases than these no ε is kept: it would take too much memory.
@@ -83,14 +83,14 @@ class Accountant(ABC):
         if not 0 <= delta < 1:
             raise ValueError(f"δ must be in [0, 1), got {delta}")
         few = max(charges.loss.size, charges.agents) <= _MOST_KEPT
-        return _kept_epsilon(self, charges, delta) if few else self._epsilon(charges, delta)
+        return kept_epsilon(self, charges, delta) if few else self._epsilon(charges, delta)
 
     def _epsilon(self, charges: Charges, delta: float) -> np.ndarray:
         def capped(sane: Charges) -> np.ndarray:
             simple = basic_sums(sane)
             return np.maximum(np.minimum(simple, self.epsilon_bound(sane, delta)) if delta else simple, 0.0)
 
-        return self._guarded(charges, capped, np.inf)
+        return self._guarded(charges, capped, np.inf, only_adds=not delta)
 
     def delta(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ of each agent at ε, shape (N,): never less than the truth; 1 where nothing is guaranteed.
@@ -117,9 +117,19 @@ class Accountant(ABC):
 
         return self._guarded(charges, capped, 1.0)
 
-    def _guarded(self, charges: Charges, measure: Callable[[Charges], np.ndarray], lost: float) -> np.ndarray:
-        """Measure agents that differ and whose losses are all finite; the others have lost everything."""
-        few, places = charges.condensed
+    def _guarded(
+        self,
+        charges: Charges,
+        measure: Callable[[Charges], np.ndarray],
+        lost: float,
+        only_adds: bool = False,
+    ) -> np.ndarray:
+        """Measure agents that differ and whose losses are all finite; the others have lost everything.
+
+        Where ``measure`` only adds up, to see which agents differ takes longer than to measure all of them.
+        """
+        single = only_adds and (charges.offsets[1:] - charges.offsets[:-1] <= 1).all()
+        few, places = charges.condensed if not single or (charges.loss < LEAST).any() else (charges, ...)
         for noise in charges.used:
             if not self.supports(noise):
                 raise ValueError(f"{self.name} cannot account for {noise.name} releases")
@@ -131,12 +141,12 @@ class Accountant(ABC):
             with np.errstate(over="ignore", under="ignore"):
                 measured[finite] = measure(sane)
         if np.isnan(measured).any():
-            raise ArithmeticError(f"{self.name} finds no number for some releases")
+            raise ArithmeticError(f"{self.name} gives no number for some releases")
         return measured[places]
 
 
 @lru_cache(64)
-def _kept_epsilon(accountant: Accountant, charges: Charges, delta: float) -> np.ndarray:
+def kept_epsilon(accountant: Accountant, charges: Charges, delta: float) -> np.ndarray:
     """ε by an accountant, kept: cells of a replica that differ in nothing that privacy sees have the same charges."""
     epsilon = accountant._epsilon(charges, delta)
     epsilon.setflags(write=False)

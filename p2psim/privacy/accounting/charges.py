@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,10 +47,11 @@ class Charges:
     def __post_init__(self) -> None:
         if not (self.loss >= 0).all():
             raise ValueError(f"losses must not be negative, got {self.loss[~(self.loss >= 0)][0]}")
-        counts = self.counts
-        if not (counts >= 1).all():
-            raise ValueError(f"a release is counted at least once, got {counts[~(counts >= 1)][0]}")
-        sizes = {self.kind.shape, self.loss.shape, counts.shape}
+        sizes, counts = {self.kind.shape, self.loss.shape}, self.count
+        if counts is not None:
+            if not (counts >= 1).all():
+                raise ValueError(f"a release is counted at least once, got {counts[~(counts >= 1)][0]}")
+            sizes.add(counts.shape)
         if len(sizes) > 1 or self.offsets[0] != 0 or self.offsets[-1] != self.loss.size:
             raise ValueError("kinds, losses, counts and offsets do not fit")
 
@@ -104,6 +106,9 @@ class Charges:
     def each(self, measure: Callable[..., np.ndarray], *values: np.ndarray) -> np.ndarray:
         """A number of each release, by a function of its noise, its loss and further values of its own; (releases,)."""
         measured = np.empty(self.loss.size)
+        if len(self.noises) == 1 and measured.size:
+            measured[:] = measure(self.noises[0], self.loss, *values)
+            return measured
         for k in self._kinds():
             mine = self.kind == k
             measured[mine] = measure(self.noises[k], self.loss[mine], *(value[mine] for value in values))
@@ -167,11 +172,13 @@ class Charges:
             owner, kind, loss = owner[first], kind[first], loss[first]
         offsets = np.searchsorted(owner, np.arange(self.agents + 1))
         known: dict[tuple[bytes, ...], int] = {}
-        places = np.empty(self.agents, np.int64)
-        for agent in range(self.agents):
-            rows = slice(offsets[agent], offsets[agent + 1])
+        places, different = np.empty(self.agents, np.int64), list[int]()
+        for agent, (first_row, end) in enumerate(pairwise(offsets.tolist())):
+            rows = slice(first_row, end)
             key = kind[rows].tobytes(), loss[rows].tobytes(), count[rows].tobytes()
-            places[agent] = known.setdefault(key, len(known))
+            places[agent] = place = known.setdefault(key, len(known))
+            if place == len(different):
+                different.append(agent)
         every = Charges(self.noises, kind, loss, offsets, count)
-        different = np.unique(places, return_index=True)[1]
-        return every if different.size == self.agents else every.pick(different), places
+        few = every if len(different) == self.agents else every.pick(np.array(different, np.int64))
+        return few, places

@@ -14,9 +14,16 @@ What keeps the result from being too small:
 - The window. A transform wraps sums that leave the window around. Those from below land higher than they are, which
   raises δ. Those above the end x have the probability E_λ[e^{K − λS}; S > x] ≤ e^{K − λx}·P_λ(S > x), K the cumulant
   at λ, and P_λ(S > x) ≤ e^{K_λ(s) − sx} for every s > 0 (Chernoff). This is added at +∞.
+
+Where the tilted sum is nearly normal, δ is sought near its mean, and the window is short, since all that is missed
+counts with e^{−λS}. With the mean at 0, what is above the end counts e^{K_λ(s) − (s + λ)x} of e^K; and what wraps from
+below a window of length N, E_λ[e^{−λ(S + N)}; −N < S < x − N] ≤ e^{K_λ(−s) − sN + max(s − λ, 0)·x}. Other windows hold
+the sum.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,10 +31,16 @@ from p2psim.privacy.accounting.grids import LossDistributions, from_above
 
 #: Unit of rounding of double precision.
 _UNIT = 2.0**-53
-#: Logarithm of the probability that a window may miss on each side.
+#: Logarithm of the probability that a window may miss on each side; of a short one, of the share of e^K at the mean.
 _MISSED = 40.0
-#: Numbers that are transformed at once.
-_AT_ONCE = 1 << 19
+#: Standard deviations above the mean where what a short window misses is still little beside δ.
+_ABOVE = 2.0
+#: What cumulants may differ by from those of a normal law, of these, where a window is short.
+NORMAL = 0.5
+#: Numbers that are transformed at once: as many as a processor's cache holds with what becomes of them.
+_AT_ONCE = 1 << 15
+#: Exponents up to which powers of e are numbers, and their sums with weights.
+_SAFE = 300.0
 #: Above this e^x is nearly infinite, and δ is 1.
 _LARGE = 600.0
 
@@ -94,6 +107,24 @@ class PrivacyProfile:
 NOTHING = PrivacyProfile(np.empty(0), np.empty(0), np.empty(0), 0.0, 0.0, 1.0)
 
 
+class Window(NamedTuple):
+    """A window of the grid.
+
+    Attributes
+    ----------
+    above : int
+        Steps from the centre to its end.
+    size : int
+        Its length.
+    missed : float
+        The tilted sum is above it with a probability of e^−missed at most.
+    """
+
+    above: int
+    size: int
+    missed: float
+
+
 class Tilted:
     """Laws multiplied by e^{λl}, normalised, and moved by whole steps to have their means near 0.
 
@@ -124,24 +155,43 @@ class Tilted:
         self.rough_size = float(counts @ np.abs(logarithms))
         means = (self.weights * self.steps).sum(axis=1)
         self.mean = float(counts @ means) * h
-        self.variance = float(counts @ ((self.weights * self.steps**2).sum(axis=1) - means**2)) * h * h
+        squares = (self.weights * self.steps**2).sum(axis=1)
+        self.variance = max(float(counts @ (squares - means**2)), 0.0) * h * h
         #: Steps from 0 to where the centres are together.
         self.centre = float(counts @ self.centres)
-        #: Steps that the window begins below the centre, and its length.
-        self.below = self._end(-1)
-        self.size = self.below + self._end(1) + 1
 
-    def _end(self, side: int) -> int:
-        """Steps from the centre beyond which the tilted sum is with a probability of e^−40 at most, above or below."""
-        best = float(self.counts @ (side * self.steps).max(axis=1))  # the end of the support
-        deviation = np.sqrt(self.variance) / self.h
-        for factor in (2.0, 6.0, 12.0, 36.0):
-            s = factor / max(deviation, 1e-3)
-            with np.errstate(divide="ignore"):
-                exponents = np.log(self.weights) + s * side * self.steps
-            moved = float(self.counts @ _normalised(exponents)[1])
-            best = min(best, (moved + _MISSED) / s)
-        return int(np.ceil(best))
+    @cached_property
+    def window(self) -> Window:
+        """Where the sum is taken to be."""
+        factors = np.array([2.0, 6.0, 12.0, 36.0])
+        s = factors / max(np.sqrt(self.variance) / self.h, 1e-3)
+        up, down = (np.array([self._moved(side * power) for power in s]) for side in (1, -1))
+        end, tilt = np.min((up + _MISSED) / s), self.tilt * self.h
+        length = end + np.min((down + _MISSED) / s)
+        if (np.abs(np.stack([up, down]) / (factors**2 / 2) - 1)[:, :2] < NORMAL).all():
+            margin = _MISSED + _ABOVE * self.tilt * np.sqrt(self.variance)
+            end = np.min((up + margin) / (s + tilt))
+            length = min(length, np.min((down + _MISSED + np.maximum(s - tilt, 0.0) * end) / s))
+        mean = self.mean / self.h
+        above = int(np.ceil(min(self.counts @ self.steps[:, -1], mean + end)))
+        size = int(np.ceil(min(above - self.counts @ self.steps[:, 0], length + 1))) + 1
+        return Window(above, size, float(np.max(s * (above - mean) - up)))
+
+    def _moved(self, s: float) -> float:
+        """Cumulant of the tilted sum, less its mean, at s a step."""
+        number = np.arange(-self.laws.width, self.laws.width + 1)
+        moved = cumulant(self.weights, number, self.counts, s) - s * self.centre
+        return moved - s * self.mean / self.h
+
+
+def cumulant(mass: np.ndarray, places: np.ndarray, counts: np.ndarray, power: float) -> float:
+    """Sum of the logarithms of E[e^{power·L}] over laws: masses by row, at the same places, or each law at its own."""
+    if abs(power) * np.abs(places).max() < _SAFE:
+        grown = np.exp(power * places)
+        means = mass @ grown if grown.ndim == 1 else np.einsum("ij,ij->i", mass, grown)
+        return float(counts @ np.log(means))
+    with np.errstate(divide="ignore"):
+        return float(counts @ _normalised(np.log(mass) + power * places)[1])
 
 
 def _normalised(exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -156,9 +206,10 @@ def curve(tilted: Tilted) -> PrivacyProfile:
     """δ(ε) of the sum, in a window that holds the tilted sum; nowhere below the exact one of the discretised laws."""
     from scipy.fft import next_fast_len
 
-    h, N = tilted.h, next_fast_len(tilted.size, real=True)
-    mass, rounding = _convolve(tilted, N)
-    steps = np.arange(-tilted.below, N - tilted.below)
+    h, window = tilted.h, tilted.window
+    N = next_fast_len(window.size, real=True)
+    mass, rounding = convolve(tilted, N)
+    steps = np.arange(window.above - N + 1, window.above + 1)
     exponents = tilted.cumulant - tilted.tilt * h * steps
     kept = exponents < _LARGE
     if not kept.any():
@@ -169,7 +220,7 @@ def curve(tilted: Tilted) -> PrivacyProfile:
     # Masses that vanish as numbers are counted by the least that does not.
     lost = beyond = float(tilted.counts @ tilted.laws.beyond) + 1e-323 * p.size
     if steps[-1] < tilted.counts @ tilted.steps.max(axis=1):  # the largest value of the sum
-        beyond += float(np.exp(exponents[-1] - _MISSED))
+        beyond += float(np.exp(exponents[-1] - window.missed))
     # δ_j = beyond + (1 − e^{−h})·Σ_{i>j} V_i and V_j = Σ_{i≥j} p_i·e^{l_j − l_i}: sums of positive terms alone.
     V = np.append(from_above(p, float(np.exp(-h)))[1:], 0.0)
     values = beyond - np.expm1(-h) * np.cumsum(V[::-1])[::-1]
@@ -181,31 +232,35 @@ def curve(tilted: Tilted) -> PrivacyProfile:
     )
 
 
-def _convolve(tilted: Tilted, N: int) -> tuple[np.ndarray, float]:
+def convolve(tilted: Tilted, N: int) -> tuple[np.ndarray, float]:
     """Law of the tilted sum modulo N, and the bound on the rounding of each of its masses."""
     from scipy.fft import irfft, rfft
 
     error = _UNIT * (8 * np.log2(N) + 64)
-    product, bound, size = np.ones(N // 2 + 1, complex), np.ones(N // 2 + 1), np.ones(N // 2 + 1)
+    product, bound = np.ones(N // 2 + 1, complex), np.ones(N // 2 + 1)
+    every = tilted.weights
+    if every.shape[1] > N:
+        whole = np.pad(every, ((0, 0), (0, -every.shape[1] % N)))
+        every = whole.reshape(len(whole), -1, N).sum(axis=1)
     rows = max(1, _AT_ONCE // N)
     for start in range(0, tilted.counts.size, rows):
-        part = slice(start, start + rows)
-        weights, counts = tilted.weights[part], tilted.counts[part]
-        places = np.arange(counts.size)[:, None] * N + tilted.steps[part] % N
-        folded = np.bincount(places.ravel(), weights.ravel(), counts.size * N).reshape(-1, N)
-        X = rfft(folded, axis=1)
-        sizes = np.abs(X)
-        for count in np.unique(counts):
-            equal = counts == count
+        counts = tilted.counts[start : start + rows]
+        X = rfft(every[start : start + rows], N, axis=1)
+        sizes = np.abs(X) + error
+        different = np.unique(counts)
+        for count in different:
+            equal = counts == count if different.size > 1 else slice(None)
             product *= _power(np.prod(X[equal], axis=0), int(count))
-            size *= _power(np.prod(sizes[equal], axis=0), int(count))
-            bound *= _power(np.prod(sizes[equal] + error, axis=0), int(count))
+            bound *= _power(np.prod(sizes[equal], axis=0), int(count))
+    size = np.abs(product)
     twice = np.full(N // 2 + 1, 2.0)
     twice[0] = 1.0
     if N % 2 == 0:
         twice[-1] = 1.0
     largest = float(twice @ bound) / N
-    return irfft(product, N), largest - float(twice @ size) / N + 2 * error * largest
+    # Every law was transformed as if it began at 0.
+    moved = np.mod(tilted.counts, N).astype(np.int64) @ np.mod(tilted.centres + tilted.laws.width, N)
+    return np.roll(irfft(product, N), -(moved % N)), largest - float(twice @ size) / N + 2 * error * largest
 
 
 def _power(values: np.ndarray, count: int) -> np.ndarray:

@@ -133,6 +133,8 @@ class LossDistributions:
 
 def stacked(parts: list[LossDistributions]) -> LossDistributions:
     """All rows in one."""
+    if len(parts) == 1:
+        return parts[0]
     width = max(part.width for part in parts)
     mass = [np.pad(part.mass, ((0, 0), (width - part.width, width - part.width))) for part in parts]
     return LossDistributions(np.concatenate(mass), np.concatenate([part.beyond for part in parts]))

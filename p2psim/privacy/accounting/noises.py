@@ -36,7 +36,7 @@ class Noise(Protocol):
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
 
     def delta(self, losses: Float, epsilon: Float) -> Float:
         """Hockey-stick curve of the dominating pair of one release: convex in e^ε, for every real ε; broadcasts."""
@@ -162,7 +162,8 @@ class Subsampled:
     """A noise on the sum over a random batch, divided by a number that does not depend on the batch.
 
     The batch is a Poisson sample of the records, each drawn with probability q, or of fixed size without replacement,
-    q its share of the records. Let a record be replaced. Where it is not drawn (probability 1 − q) the two outputs have
+    q its share of the records. In a Poisson sample no record may add a vector whose norm exceeds the sensitivity.
+    Let a record be replaced. Where it is not drawn (probability 1 − q) the two outputs have
     the same law ν; where it is, laws P₁ and Q₁ (given who else is drawn; without replacement, given who takes its
     place). Then δ(ε') of (1 − q)ν + qP₁ against (1 − q)ν + qQ₁, with e^{ε'} = 1 + q(e^ε − 1), is at most
 
@@ -184,6 +185,8 @@ class Subsampled:
 
     noise: Noise
     rate: float
+    #: What the account assumes of the sum, beside its sensitivity Δ to a replaced record.
+    assumes: ClassVar[str] = "a record adds at most Δ in norm to a sum over a Poisson sample"
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
@@ -248,6 +251,8 @@ class PoissonGaussian:
 
     rate: float
     relative_error: ClassVar[float | None] = _CURVE_ERROR
+    #: As of `Subsampled`.
+    assumes: ClassVar[str] = "a record adds at most Δ/2 in norm to a sum, as clipped gradients do"
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:

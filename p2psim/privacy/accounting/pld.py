@@ -17,7 +17,7 @@ import numpy as np
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import HIGHEST, LOWEST, gaussian_epsilon
-from p2psim.privacy.accounting.convolution import NOTHING, PrivacyProfile, Tilted
+from p2psim.privacy.accounting.convolution import NOTHING, PrivacyProfile, Tilted, cumulant
 from p2psim.privacy.accounting.convolution import curve as of_sum
 from p2psim.privacy.accounting.gaussian_curves import gaussian_delta
 from p2psim.privacy.accounting.grids import (
@@ -100,7 +100,7 @@ def near(own: Charges, objective: Objective, fineness: PLD, lost: float | None =
     h = max(min(fineness.spacing * scale, by_excess), end / _WIDEST)
     size = 20 * np.sqrt(variance) / h * own.counts.size
     h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), end / _WIDEST))
-    while (tilted := Tilted(discretised(own, h, floor), own.counts, h, tilt)).size > _LONGEST:
+    while (tilted := Tilted(discretised(own, h, floor), own.counts, h, tilt)).window.size > _LONGEST:
         h = _aligned(own, 2 * h)
     return of_sum(tilted)
 
@@ -111,9 +111,7 @@ def _by_rough(own: Charges, scale: float, objective: Objective) -> First | None:
     law = discretised(own, rough)
     if not (law.mass > 0).any(axis=1).all():
         return None
-    with np.errstate(divide="ignore"):
-        logs = np.log(law.mass)
-    tilt, bound = best_tilt(logs, np.arange(-law.width, law.width + 1) * rough, own.counts, objective)
+    tilt, bound = best_tilt(law.mass, np.arange(-law.width, law.width + 1) * rough, own.counts, objective)
     tilted = Tilted(law, own.counts, rough, tilt)
     return tilt, bound, tilted.mean + tilted.centre * rough, tilted.variance
 
@@ -135,10 +133,9 @@ def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
     laws = [sparse(own.noises[k], loss, end, scale) for k, loss, end, scale in numbers]
     widest = max(points.size for points, _ in laws)
     places, mass = (np.stack([np.pad(law[k], (0, widest - law[k].size)) for law in laws]) for k in (0, 1))
+    tilt, bound = best_tilt(mass, places, own.counts, objective)
     with np.errstate(divide="ignore"):
-        logs = np.log(mass)
-    tilt, bound = best_tilt(logs, places, own.counts, objective)
-    exponents = logs + tilt * places
+        exponents = np.log(mass) + tilt * places
     weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     means = (weights * places).sum(axis=1)
@@ -265,16 +262,13 @@ _FEW = 300
 
 
 def best_tilt(
-    logs: np.ndarray, places: np.ndarray, counts: np.ndarray, objective: Objective
+    mass: np.ndarray, places: np.ndarray, counts: np.ndarray, objective: Objective
 ) -> tuple[float, float]:
-    """The tilt at which the objective is least, and its value there, for the logarithms of masses at places."""
+    """The tilt at which the objective is least, and its value there, for masses at places."""
 
     def at(logarithm: np.ndarray) -> np.ndarray:
         tilt = np.exp(logarithm)
-        exponents = logs + tilt * places
-        peaks = exponents.max(axis=1)
-        sums = np.exp(exponents - peaks[:, None]).sum(axis=1)
-        return objective(tilt, np.array([counts @ (peaks + np.log(sums))]))
+        return objective(tilt, np.array([cumulant(mass, places, counts, float(tilt[0]))]))
 
     found, value = least(at, np.full(1, LOWEST), np.full(1, HIGHEST), _SECTIONS)
     return float(np.exp(found[0])), float(value[0])

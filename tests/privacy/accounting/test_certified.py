@@ -14,8 +14,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from p2psim.privacy.accounting import classical, pld
-from p2psim.privacy.accounting.accountants import ACCOUNTANTS
-from p2psim.privacy.accounting.calibration import largest_loss
+from p2psim.privacy.accounting.accountants import ACCOUNTANTS, largest_loss
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import RDP, gaussian_mu, pure_sums
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE

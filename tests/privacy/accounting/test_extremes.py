@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from p2psim.privacy.accounting import classical, pld
-from p2psim.privacy.accounting.accountants import ACCOUNTANTS
-from p2psim.privacy.accounting.calibration import largest_loss, most_releases
+from p2psim.privacy.accounting.accountants import ACCOUNTANTS, largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import gaussian_mu
 from p2psim.privacy.accounting.noises import (
@@ -54,7 +53,7 @@ def able(own: Charges) -> list[str]:
     ]  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(charges(), st.lists(deltas, min_size=2, max_size=2))
 @example(Charges.of(LAPLACE, [1e-3], [1e9]), [1e-300, 1e-320])  # 1/δ is no number any more
 @example(Charges.of(GAUSSIAN, [1e-300]), [1e-300, LEAST])
@@ -77,7 +76,7 @@ def test_epsilon_is_a_number_and_falls_with_delta(own: Charges, pair: list[float
         assert at_low.pop("best") == min(at_low.values())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(charges(), st.lists(epsilons, min_size=2, max_size=2))
 @example(
     Charges.of(Subsampled(LAPLACE, 1e-3), [1.0], [1e9]), [2000.0, 1e5]
@@ -106,7 +105,7 @@ def test_delta_is_a_probability_and_falls_with_epsilon(own: Charges, pair: list[
         assert at_low.pop("best") == min(at_low.values())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(powers, deltas.filter(lambda delta: delta > 0))
 def test_one_laplace_release_costs_what_its_curve_says(loss: float, delta: float) -> None:
     """δ(ε) = 1 − e^{(ε − ε₀)/2}, so ε = ε₀ + 2·ln(1 − δ), or 0 where that is negative."""
@@ -119,7 +118,7 @@ def test_one_laplace_release_costs_what_its_curve_says(loss: float, delta: float
         assert found <= exact + 1e-3 * loss + 1e-100
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(epsilons, deltas.filter(lambda delta: delta > 0))
 @example(0.0, LEAST)
 def test_gaussian_calibration_keeps_any_budget_or_says_that_it_cannot(epsilon: float, delta: float) -> None:
@@ -133,7 +132,7 @@ def test_gaussian_calibration_keeps_any_budget_or_says_that_it_cannot(epsilon: f
     assert float(GAUSSIAN.delta(np.array(mu), np.array(epsilon))) <= delta
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from(["basic", "advanced", "kov", "rdp", "zcdp"]),
     powers,

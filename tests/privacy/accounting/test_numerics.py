@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from p2psim.privacy.accounting import classical
-from p2psim.privacy.accounting.accountants import ACCOUNTANTS
-from p2psim.privacy.accounting.calibration import MOST, largest_loss, most_releases
+from p2psim.privacy.accounting.accountants import ACCOUNTANTS, MOST, largest_loss, most_releases
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.gaussian_curves import gaussian_delta, poisson_gaussian_delta
 from p2psim.privacy.accounting.grids import least, upper_crossing

@@ -154,7 +154,7 @@ def test_curves_of_a_direction_are_those_of_densities(direction, noise, rate):
     np.testing.assert_allclose(direction(noise, rate).delta(np.array(loss), epsilon), exact, atol=1e-7)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     direction=st.sampled_from([RemovedFromPoisson, AddedToPoisson]),
     rate=st.floats(0.01, 0.9),

@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2psim.privacy.accounting import accountant as questions
-from p2psim.privacy.accounting.accountants import ACCOUNTANTS, trade_off, type_two_error
-from p2psim.privacy.accounting.calibration import largest_loss, most_releases
+from p2psim.privacy.accounting.accountants import (
+    ACCOUNTANTS,
+    largest_loss,
+    most_releases,
+    trade_off,
+    type_two_error,
+)
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import (
     DISCRETE_LAPLACE,
@@ -55,7 +60,7 @@ def joined(*parts: Charges) -> Charges:
     return Charges(NOISES, np.concatenate([part.kind for part in parts]), loss, np.array([0, loss.size]))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(charges(), charges(), deltas)
 def test_more_releases_never_cost_less(a: Charges, b: Charges, delta: float) -> None:
     both = joined(a, b)
@@ -64,7 +69,7 @@ def test_more_releases_never_cost_less(a: Charges, b: Charges, delta: float) -> 
         assert one.epsilon(a, delta)[0] <= one.epsilon(both, delta)[0] * slack + 1e-9
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(charges(), deltas, st.floats(1.0, 2.0))
 def test_larger_losses_never_cost_less(own: Charges, delta: float, factor: float) -> None:
     larger = Charges(own.noises, own.kind, own.loss * factor, own.offsets)
@@ -73,7 +78,7 @@ def test_larger_losses_never_cost_less(own: Charges, delta: float, factor: float
         assert one.epsilon(own, delta)[0] <= one.epsilon(larger, delta)[0] * slack + 1e-9
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(charges(), deltas, st.randoms())
 def test_order_does_not_matter(own: Charges, delta: float, random: Any) -> None:
     order = list(range(own.loss.size))
@@ -83,7 +88,7 @@ def test_order_does_not_matter(own: Charges, delta: float, random: Any) -> None:
         assert one.epsilon(turned, delta)[0] == pytest.approx(one.epsilon(own, delta)[0], rel=1e-9)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(charges(), min_size=1, max_size=4), deltas)
 def test_agents_are_accounted_for_apart(agents: list[Charges], delta: float) -> None:
     sizes = [own.loss.size for own in agents]
@@ -101,7 +106,7 @@ def test_agents_are_accounted_for_apart(agents: list[Charges], delta: float) -> 
         )  # two reads agree
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(charges(), st.floats(0.0, 6.0))
 def test_curves_do_not_rise_and_undo_each_other(own: Charges, epsilon: float) -> None:
     for one in able(own):
@@ -126,7 +131,7 @@ def test_basic_adds_up_and_parting_a_release_does_not_shrink_it(a: list[float], 
     assert basic.epsilon(Charges.of(LAPLACE, halves), 0.0)[0] >= math.fsum(a) * (1 - 1e-15)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(charges(), deltas)
 def test_best_is_the_least(own: Charges, delta: float) -> None:
     found = {one.name: one.epsilon(own, delta)[0] for one in able(own)}
@@ -328,7 +333,7 @@ def test_the_order_of_an_agents_releases_does_not_count(made, random) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(st.tuples(charges(), st.sampled_from([0.0, 1e-6, 1e-3])), min_size=1, max_size=4), st.data())
 def test_a_question_asked_again_among_others_has_the_same_answer(
     asked: list[tuple[Charges, float]], data: st.DataObject
@@ -337,7 +342,7 @@ def test_a_question_asked_again_among_others_has_the_same_answer(
     accountant = ACCOUNTANTS["best"]
     fresh = []
     for given_charges, delta in asked:
-        questions._kept_epsilon.cache_clear()
+        questions.kept_epsilon.cache_clear()
         fresh.append(accountant.epsilon(given_charges, delta).copy())
     for place in data.draw(st.lists(st.integers(0, len(asked) - 1), max_size=12)):
         answer = accountant.epsilon(*asked[place])
@@ -348,12 +353,12 @@ def test_a_question_asked_again_among_others_has_the_same_answer(
 
 @pytest.mark.parametrize(("agents", "releases"), [(100_000, 3), (1, 100_000)])
 def test_large_questions_are_not_kept(agents: int, releases: int) -> None:
-    questions._kept_epsilon.cache_clear()
+    questions.kept_epsilon.cache_clear()
     offsets = np.full(agents + 1, releases)
     offsets[0] = 0
     asked = Charges((LAPLACE,), np.zeros(releases, np.int8), np.full(releases, 0.1), offsets)
     assert ACCOUNTANTS["basic"].epsilon(asked, 0.0)[0] == pytest.approx(0.1 * releases, rel=1e-12)
-    assert not questions._kept_epsilon.cache_info().currsize
+    assert not questions.kept_epsilon.cache_info().currsize
 
 
 @given(data=st.data())
