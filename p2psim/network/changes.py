@@ -15,6 +15,7 @@ import numpy as np
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import NEIGHBOURS, SEND
+from p2psim.core.printing import exact
 from p2psim.core.randomness import generator
 from p2psim.network.graph import Graph, TopologyInputs, Turned
 
@@ -41,7 +42,7 @@ class Change(NamedTuple):
 
 
 class Changing(Protocol):
-    """What says when links come and go: see `p2psim.network.topologies.changing.ChangingTopology`."""
+    """What says when links come and go: see `p2psim.network.topologies.base.ChangingTopology`."""
 
     def changes(self, graph: Graph, random: np.random.Generator, given: TopologyInputs) -> Iterable[Change]:
         """Changes in order of time, the first at time 0."""
@@ -94,11 +95,13 @@ class LinkChanges:
             if not (time > last and time < np.inf) or (last == -np.inf and time != 0):
                 raise MeaningError(
                     KEY,
-                    f"links change at rising times from 0 on; got {time:g} after {last if last >= 0 else 'none'}",
+                    f"links change at rising times from 0 on; got {exact(time)} after {last if last >= 0 else 'none'}",
                 )
             comes, goes = _places(keys, n, change.comes, time), _places(keys, n, change.goes, time)
             if is_there[comes].any() or not is_there[goes].all():
-                raise MeaningError(KEY, f"at {time:g} a link comes that is there, or goes that is not")
+                raise MeaningError(
+                    KEY, f"at {time:g} a link is added that exists already, or removed that does not exist"
+                )
             is_there[comes], is_there[goes] = True, False
             last = time
             yield Turned(time, comes, goes)
@@ -111,7 +114,8 @@ def _places(keys: np.ndarray, n: int, pairs: Pairs, time: float) -> np.ndarray:
     places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
     if not (keys[places] == wanted).all() or np.unique(wanted).size < wanted.size:
         raise MeaningError(
-            KEY, f"at {time:g} a link changes twice, or one that the graph of all links has not"
+            KEY,
+            f"at {time:g} a link changes twice, or a link changes that the graph of all links does not have",
         )
     return places
 

@@ -12,10 +12,9 @@ from pydantic import Field
 from p2psim.core.distributions import Distribution, Quantity, least, mean
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import NonNegative, OneOf
-from p2psim.network.agent_tables import Slowdown, SlowdownTable, values_of
 from p2psim.network.availability import AnyAvailability
 from p2psim.network.exchanges import Exchange
-from p2psim.network.members import Members
+from p2psim.network.members import Members, Slowdown, SlowdownTable, values_of
 
 
 class Compute(OneOf):
@@ -76,7 +75,7 @@ class Compute(OneOf):
             If a slowdown is not finite, an agent has none or two, or the records are needed and not known.
         """
         key = SlowdownTable.key
-        factors = values_of(self.slowdown, members.labels, members.groups, key)
+        factors = values_of(self.slowdown, members.labels, members.groups, key, members.columns)
         if not np.isfinite(factors).all():
             raise MeaningError(key, f"must be positive finite numbers, got {factors.max()}")
         if self.seconds_per_record is None:
@@ -111,8 +110,8 @@ def contradictions(
             f"{exchange.kind} has nothing computed, as far as it says: an exchange of your own sets computes"
         )
         yield "network.exchange", message
-    key = exchange.delay_key
-    if key and getattr(exchange, key) != 0:
+    if exchange.answer_delay != 0:
+        key = exchange.delay_key
         yield f"network.exchange.{key}", f"network.compute takes the place of {key}: leave one of them out"
     if compute.absence == "interrupt" and availability.rejoin != "stale":
         yield (

@@ -186,13 +186,13 @@ def checked_links(
     Raises
     ------
     MeaningError
-        If an agent is linked with nobody (it has no D_ii to divide by), or there are several parts and that is
+        If an agent has no link (it has no D_ii to divide by), or there are several parts and that is
         not allowed.
     """
     alone = without_links(links)
     if alone.size:
         more = f" (and {alone.size - 1} others)" if alone.size > 1 else ""
-        raise MeaningError(key, f"agent {name_of(int(alone[0]))}{more} is linked with nobody")
+        raise MeaningError(key, f"agent {name_of(int(alone[0]))}{more} has no link")
     if not allow_disconnected:
         parts = components(links)
         if parts > 1:
@@ -345,3 +345,31 @@ def _once(
     columns = {name: column[order] for name, column in attributes.items()}
     alike = {name: np.delete(column, again) for name, column in columns.items() if not differing(column).size}
     return np.delete(pairs, again, axis=0), np.delete(values, again), alike
+
+
+def asking_side(links: Graph) -> np.ndarray:
+    """Whether each agent is of the side of a bipartite graph that asks, shape (n,).
+
+    Raises
+    ------
+    MeaningError
+        If the graph has a cycle of odd length.
+    """
+    sides = np.full(links.agents, -1)
+    for first in range(links.agents):
+        if sides[first] >= 0:
+            continue
+        sides[first], reached = 1, [first]
+        while reached:
+            agent = reached.pop()
+            near = links.of(agent)
+            if (sides[near] == sides[agent]).any():
+                raise MeaningError(
+                    "network.exchange.blocking",
+                    f"agent {agent} is on a cycle of odd length: where agents that wait answer no others, agents in a "
+                    "cycle deadlock; it needs a bipartite graph, such as a ring of an even number of agents",
+                )
+            fresh = near[sides[near] < 0]
+            sides[fresh] = 1 - sides[agent]
+            reached += fresh.tolist()
+    return sides == 1

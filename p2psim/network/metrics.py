@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -59,10 +59,17 @@ class NetworkMetric(Metric):
         where each update is a commit, a version of a model; or nothing.
     most_agents : int or None
         Number of agents up to which it is found.
+    starts_undefined : bool
+        Whether it is a share or a mean of what has happened so far, which is no number before anything has: what it
+        measures then only fills tables, and is not drawn.
+    measure_each : callable or None
+        As `measure`, of each agent, shape (n,), where it is ``each``.
     """
 
     needs: ClassVar[Literal["", "request", "clock", "version"]] = ""
     most_agents: ClassVar[int | None] = None
+    starts_undefined: ClassVar[bool] = False
+    measure_each: ClassVar[Callable[[NetworkState], np.ndarray] | None] = None
 
     @staticmethod
     @abstractmethod
@@ -83,7 +90,7 @@ class NetworkMetric(Metric):
     def refusal(cls, exchange: str, has_clocks: bool, by_edge: bool = False) -> str:
         """Why it says nothing of networks with an exchange of this name; empty where it does."""
         if cls.needs == "request" and exchange != "request":
-            return f"{cls.name} is for a learner that serves who asks: exchange: request"
+            return f"{cls.name} is for a learner that serves owners on request: exchange: request"
         if cls.needs == "clock" and not has_clocks:
             return f"{cls.name} compares with the ticks of clocks, and {exchange} has none"
         if cls.needs == "version" and by_edge:
@@ -146,7 +153,21 @@ def _lambda2(seen: NetworkState) -> float:
 
 
 _rising = partial(NetworkMetric.of, rises=True)
-_of_requests = partial(NetworkMetric.of, needs="request")
+_so_far = partial(NetworkMetric.of, starts_undefined=True)
+_of_requests = partial(_so_far, needs="request")
+
+
+def _of_each(
+    name: str,
+    measure: Callable[[NetworkState], float],
+    meaning: str,
+    measure_each: Callable[[NetworkState], np.ndarray],
+    **facts: Any,
+) -> type[NetworkMetric]:
+    return NetworkMetric.of(
+        name, measure, meaning, each=True, measure_each=staticmethod(measure_each), **facts
+    )
+
 
 register_all(
     [
@@ -158,43 +179,46 @@ register_all(
         _rising(
             "retries", lambda seen: float(seen.tally["retries"]), "times so far that a message was sent again"
         ),
-        _rising(
+        _so_far(
             "delivery",
             _delivery,
             "share of the messages that have ended at a receiver so far which arrived there",
+            rises=True,
         ),
-        NetworkMetric.of(
+        _so_far(
             "loss_rate",
             _share("lost"),
             "share of the attempts to deliver a message so far that the channel lost",
         ),
-        NetworkMetric.of(
+        _so_far(
             "collision_rate",
             _share("collided"),
             "share of these attempts that collided",
             label="collision rate (fraction of deliveries)",
         ),
-        NetworkMetric.of(
+        _so_far(
             "offline_rate",
             _share("missed"),
             "share of these attempts whose receiver was away, or left before it answered",
         ),
-        NetworkMetric.of(
+        _so_far(
             "unsent_rate",
             _share("unsent"),
             "share of these attempts that were not sent: their sender was busy, or gave up",
         ),
-        _rising(
+        _so_far(
             "throughput",
             _throughput,
             "airtime of what arrived, per receiver (the learner of a star), over time so far",
             label="throughput (fraction of airtime)",
+            rises=True,
         ),
-        _rising(
+        _so_far(
             "participation",
             _participation,
             "wakes so far over the ticks of the clocks that are expected until then",
             needs="clock",
+            rises=True,
         ),
         _rising(
             "present",
@@ -216,40 +240,53 @@ register_all(
             lambda seen: seen.tally.sum("waited") / max(seen.tally["served"], 1),
             "mean time that the served have waited for, so far",
         ),
-        NetworkMetric.of(
+        _of_each(
             "staleness",
-            lambda seen: seen.tally.sum("age") / max(seen.tally["aged"], 1),
-            "mean number of newer versions that there were when a model (of a star: an answer to it) arrived, so far",
+            lambda seen: seen.tally.of_each("age").sum() / max(seen.tally.of_each("aged").sum(), 1),
+            "mean number of newer versions that there were when a model (of a star: an answer to it) arrived, so far; "
+            "of each agent, of the models that it sent",
+            lambda seen: seen.tally.of_each("age") / np.maximum(seen.tally.of_each("aged"), 1),
+            starts_undefined=True,
         ),
-        NetworkMetric.of(
+        _of_each(
             "version_lag",
-            lambda seen: seen.tally.sum("lag") / max(seen.tally["commits"], 1),
+            lambda seen: seen.tally.of_each("lag").sum() / max(seen.tally["commits"], 1),
             "mean number of newer versions that there were of a model when an update that was computed from it was "
             "committed, so far",
+            lambda seen: seen.tally.of_each("lag") / np.maximum(seen.tally.updates, 1),
             needs="version",
+            starts_undefined=True,
         ),
-        NetworkMetric.of(
+        _so_far(
             "updates_gini",
             lambda seen: gini(seen.tally.updates),
             "inequality of the agents' shares of the updates so far",
         ),
-        _rising("releases", lambda seen: float(seen.tally["releases"]), "releases so far, of all agents"),
-        NetworkMetric.of(
+        _of_each(
+            "releases",
+            lambda seen: float(seen.tally["releases"]),
+            "releases so far, of all agents, or of each",
+            lambda seen: seen.tally.made.astype(float),
+            rises=True,
+        ),
+        _so_far(
             "releases_wasted",
             lambda seen: seen.tally["wasted"] / max(seen.tally["releases"], 1),
             "share of the releases so far that have reached nobody and never will; one that is on its way, held for "
             "who is away, or in a model that may still be asked for, is not wasted",
         ),
-        _rising(
+        _so_far(
             "links_heard",
             lambda seen: float(seen.tally.heard.mean()),
             "share of the links, by direction, over which anything arrived since the last record",
+            rises=True,
         ),
-        _rising(
+        _so_far(
             "effective_lambda2",
             _lambda2,
             f"λ₂ of the unweighted graph of these links, in either direction; for up to {MOST_FOR_LAMBDA2:,} agents",
             most_agents=MOST_FOR_LAMBDA2,
+            rises=True,
         ),
     ]
 )

@@ -74,10 +74,13 @@ class ReferenceTally:
         self._named: set[tuple[int, int]] = set()
         self._made_by: dict[tuple[int, int], tuple[int, int]] = {}
         self._versions: Counter[int] = Counter()
-        self._ages = self._aged = 0
+        #: Ages of the models of each agent that arrived, together, and how many did.
+        self._ages: Counter[int] = Counter()
+        self._aged: Counter[int] = Counter()
         #: Version that each beginning and each answer stands for, by the number of the event; what commits lag behind.
         self._read: dict[int, int] = {}
-        self._lags = self._commits = 0
+        self._lags: Counter[int] = Counter()
+        self._commits = 0
         self._updates: Counter[int] = Counter()
         #: Version of each owner's newest answer at the learner.
         self._answered: dict[int, int] = {}
@@ -116,8 +119,8 @@ class ReferenceTally:
             "turned_away": lambda: self._turned_away / max(self._wakes, 1),
             "utilisation": lambda: self._served_for(time) / (self._places * some_time),
             "waiting_time": lambda: self._waited / max(self._served, 1),
-            "staleness": lambda: self._ages / max(self._aged, 1),
-            "version_lag": lambda: self._lags / max(self._commits, 1),
+            "staleness": lambda: self._ages.total() / max(self._aged.total(), 1),
+            "version_lag": lambda: self._lags.total() / max(self._commits, 1),
             "updates_gini": lambda: _gini(np.array([self._updates[agent] for agent in range(n)])),
             "releases": lambda: len(self._made),
             "releases_wasted": lambda: self._wasted() / max(len(self._made), 1),
@@ -127,6 +130,16 @@ class ReferenceTally:
         found = {name: float(values[name]()) for name in names}
         self._heard.clear()
         return found
+
+    def record_each(self, names: Iterable[str]) -> dict[str, list[float]]:
+        """Some metrics of each agent at a moment."""
+        made = Counter(agent for agent, _ in self._made)
+        values: dict[str, Callable[[int], float]] = {
+            "staleness": lambda agent: self._ages[agent] / max(self._aged[agent], 1),
+            "version_lag": lambda agent: self._lags[agent] / max(self._updates[agent], 1),
+            "releases": lambda agent: made[agent],
+        }
+        return {name: [float(values[name](agent)) for agent in range(self._links.agents)] for name in names}
 
     def _wake(self, event: EventRecord) -> None:
         self._wakes += 1
@@ -173,8 +186,8 @@ class ReferenceTally:
         if event.version >= 0 and (event.agent == LEARNER or not self._links.star):
             whose = LEARNER if self._links.star else event.peer
             self._answered[event.peer] = max(event.version, self._answered.get(event.peer, -1))
-            self._ages += self._versions[whose] - event.version
-            self._aged += 1
+            self._ages[event.peer] += self._versions[whose] - event.version
+            self._aged[event.peer] += 1
         self._follow(event)
 
     def _drop(self, event: EventRecord) -> None:
@@ -191,7 +204,9 @@ class ReferenceTally:
     def _commit(self, event: EventRecord) -> None:
         self._commits += 1
         before = event.version - 1
-        self._lags += before - self._read.get(event.cause, before)
+        self._lags[event.peer if event.agent == LEARNER else event.agent] += before - self._read.get(
+            event.cause, before
+        )
         if event.peer == NEIGHBOURS and event.agent == LEARNER:
             self._updates.update(i for i, of in self._answered.items() if of == event.version - 1)
         else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -12,18 +12,18 @@ from pydantic import Field
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER
 from p2psim.core.options import BY_NAME, Options
+from p2psim.core.randomness import Streams
 from p2psim.core.registry import place_of
-from p2psim.network.agent_tables import Rate, RateTable, values_of
 from p2psim.network.availability import Always, AnyAvailability
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.draws import Airtime, airtime_of
 from p2psim.network.compute import Compute, contradictions
-from p2psim.network.exchanges import AnyExchange, Exchange, Gossip
+from p2psim.network.exchanges import AnyExchange, Exchange
 from p2psim.network.graph import Graph, TopologyInputs, links
-from p2psim.network.members import Members
+from p2psim.network.members import Members, Rate, RateTable, values_of
+from p2psim.network.spec import Conduct
 from p2psim.network.topologies import AnyTopology, Topology, draw_links
 from p2psim.network.verify_order import Ordering
-from p2psim.network.verify_rounds import SINGLY, Conduct
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -36,7 +36,7 @@ class Clock(Options):
     rate: Rate = Field(
         1.0,
         description="mean number of wakes per unit of time; {path: FILE} takes it from a CSV file with columns "
-        "agent, rate",
+        "agent, rate, and {column: NAME} from a column of data.per_owner",
     )
 
     def check_names(self, labels: Sequence[str]) -> None:
@@ -44,7 +44,12 @@ class Clock(Options):
         if isinstance(self.rate, RateTable):
             self.rate.values(labels)
 
-    def rates(self, labels: Sequence[str], groups: Sequence[str] | None) -> np.ndarray:
+    def rates(
+        self,
+        labels: Sequence[str],
+        groups: Sequence[str] | None,
+        columns: Mapping[str, np.ndarray] | None = None,
+    ) -> np.ndarray:
         """Rate of each agent, shape (n,).
 
         Parameters
@@ -53,13 +58,15 @@ class Clock(Options):
             Names of the agents, in order.
         groups : sequence of str, optional
             The group of each.
+        columns : mapping of str to ndarray, shape (n,), optional
+            Columns that have one number per agent.
 
         Raises
         ------
         MeaningError
             If an agent has no rate or two, or a name means no agent.
         """
-        return values_of(self.rate, labels, groups, RateTable.key)
+        return values_of(self.rate, labels, groups, RateTable.key, columns)
 
 
 Engine = Literal["auto", "simpy", "array"]
@@ -70,7 +77,7 @@ def uncompiled_parts(exchange: Exchange, channel: Channel, availability: AnyAvai
     parts = {
         "exchange": (exchange,),
         "channel.effects": channel.effects or (),
-        "availability": (availability, *getattr(availability, "parts", ())),
+        "availability": availability.reasons,
     }
     return [
         f"network.{key}" for key, given in parts.items() if any(place_of(part) is not None for part in given)
@@ -83,7 +90,7 @@ def scope_message(uncompiled: list[str]) -> str:
 
 
 class NetworkSection(Options):
-    """Who wakes, who hears whom, and when.
+    """Which agents wake, which hear which, and when.
 
     Choices
     -------
@@ -104,7 +111,7 @@ class NetworkSection(Options):
         None, description="time that agents take to compute an update; none when absent"
     )
     channel: Channel = Field(Channel(), description="what happens to a message on its way")
-    availability: AnyAvailability = Field(Always(), description="who is there")
+    availability: AnyAvailability = Field(Always(), description="which agents are online")
     engine: Engine = Field(
         "auto", description="auto takes the array engine unless the network has parts from outside p2psim"
     )
@@ -137,8 +144,8 @@ class Network:
         Whether the algorithm updates a model when its agent wakes, or when it hears another model. The latter needs an
         exchange by gossip, or in rounds.
     answerer_releases : bool
-        Whether in push-pull also who answers makes a release with its update, as the one that woke does. Otherwise it
-        updates with what it has heard alone, even if it may make no more releases.
+        Whether in push-pull the agent that answers also makes a release with its update, as the one that woke.
+        Otherwise it updates with what it has heard alone, even if it may make no more releases.
     members : Members, optional
         What is known of the agents beside their links; their indices when left out.
     vectors : int
@@ -248,15 +255,7 @@ class Network:
     @property
     def conduct(self) -> Conduct:
         """What agents on a graph do, for the verifier of events."""
-        exchange = self.exchange
-        if exchange.in_rounds and not exchange.needs_learner:
-            is_named = exchange.names_releases(self.updates)
-            has_deadline = getattr(exchange, "deadline", None) is not None
-            return Conduct("sends" if is_named else "commits", True, has_deadline, works_first=is_named)
-        if not isinstance(exchange, Gossip) or exchange.mode != "push-pull" or self.answerer_releases:
-            return SINGLY
-        works_first = exchange.works_first(self.updates, self.answerer_releases)
-        return Conduct("wakers", works_first=works_first, blocks=exchange.blocking)
+        return self.exchange.conduct(self.updates, self.answerer_releases)
 
     @property
     def known_members(self) -> Members:
@@ -304,3 +303,30 @@ class Network:
         """
         assert self.members is not None
         return self.availability.shares(self.members, self.links)
+
+
+class RunSetup(NamedTuple):
+    """What an engine needs for one run.
+
+    Attributes
+    ----------
+    network : Network
+    rates : ndarray, shape (n,)
+        Wakes of each agent per unit of time.
+    streams : Streams
+        Random streams of the replica.
+    limits : ndarray of int64, shape (n,), optional
+        The most releases that each agent may make.
+    commits, time : optional
+        Where the run ends: after so many commits, or after what happens at this time.
+    chunk : int
+        Events in a chunk.
+    """
+
+    network: Network
+    rates: np.ndarray
+    streams: Streams
+    limits: np.ndarray | None
+    commits: int | None
+    time: float | None
+    chunk: int

@@ -10,7 +10,7 @@ import numpy as np
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import event_table, join
 from p2psim.core.randomness import Streams
-from p2psim.network.section import Engine, Network, scope_message, uncompiled_parts
+from p2psim.network.section import Engine, Network, RunSetup, scope_message, uncompiled_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +131,7 @@ def simulate_events(
     ):
         raise InputError(f"limits must be {n} whole numbers of at least {least}, got {limits}")
     if network.goes_on and pattern.needs_learner:
-        raise MeaningError("privacy.when_spent", "an owner has nothing to tell the learner without its data")
+        raise MeaningError("privacy.when_spent", "an owner sends nothing to the learner without its data")
     if pattern.needs_learner != network.links.star:
         raise MeaningError(
             "network.exchange",
@@ -139,9 +139,9 @@ def simulate_events(
             if pattern.needs_learner
             else "this pattern needs a graph without a central learner",
         )
-    if getattr(pattern, "blocking", False) and network.answerer_releases:
+    if pattern.blocks and network.answerer_releases:
         raise MeaningError(
-            "network.exchange.blocking", "needs an algorithm in which who answers makes no release"
+            "network.exchange.blocking", "needs an algorithm in which the agent that answers makes no release"
         )
     if network.updates == "hear" and not pattern.updates_on_hearing:
         raise MeaningError(
@@ -155,10 +155,11 @@ def simulate_events(
     uncompiled = uncompiled_parts(pattern, network.channel, network.availability)
     if engine == "array" and uncompiled:
         raise MeaningError("network.engine", scope_message(uncompiled))
+    setup = RunSetup(network, rates, streams, limits, commits, time, chunk)
     if not uncompiled and engine != "simpy":
         from p2psim.network.compiled_engine.engine import open_run
 
-        return EventStream(open_run(network, rates, streams, limits, commits, time, chunk), "array")
+        return EventStream(open_run(setup), "array")
     from p2psim.network.simpy_engine.engine import SimPyRun
 
-    return EventStream(SimPyRun(network, rates, streams, limits, commits, time, chunk), "simpy")
+    return EventStream(SimPyRun(setup), "simpy")

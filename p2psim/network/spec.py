@@ -1,9 +1,10 @@
-"""What exchanges, channels and availability see of a running network, whatever engine runs it."""
+"""What exchanges, channels and availability see of a running network, and what exchanges say of themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,6 +27,56 @@ Ended = Callable[[int, int, int, int, int], None]
 #: Called when an agent has computed, with the number of the event that what follows names as its cause; or when it will
 #: not compute any more, with the number of that event.
 Computed = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """What agents on a graph do, as the verifier of events has it.
+
+    Attributes
+    ----------
+    releases : {"commits", "sends", "wakers"}
+        What makes their releases: commits; sends; or commits of those that woke, and not of those that answered.
+    in_rounds : bool
+        Whether they act in rounds: all wake at one moment, send once to all their neighbours, and commit together.
+    has_deadline : bool
+        Whether a round can close before all of its messages have ended.
+    works_first : bool
+        Whether agents that take time to compute do so before they send, and not when they have heard.
+    blocks : bool
+        Whether who waits for an answer answers nobody.
+    """
+
+    releases: Literal["commits", "sends", "wakers"] = "commits"
+    in_rounds: bool = False
+    has_deadline: bool = False
+    works_first: bool = False
+    blocks: bool = False
+
+
+#: Each for itself, and every commit makes a release.
+SINGLY: Final = Conduct()
+
+
+class CompiledExchange(NamedTuple):
+    """An exchange as the compiled engine takes it (`p2psim.network.compiled_engine.state`).
+
+    Attributes
+    ----------
+    pattern : str
+        What agents do: a key of its ``PATTERNS``.
+    part : str
+        The part of its kernels that does so.
+    settings : mapping
+        Values of fields of its state.
+    arrays : mapping
+        Arrays of a run.
+    """
+
+    pattern: str
+    part: Literal["gossip", "request", "queries", "synchronous"]
+    settings: Mapping[str, float] = {}
+    arrays: Mapping[str, np.ndarray] = {}
 
 
 class Attendance(Protocol):

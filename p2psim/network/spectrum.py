@@ -20,7 +20,7 @@ _DENSE, _DIAMETER = 1_000, 2_000
 _MOST = 200_000
 
 #: Entries of a banded factor: 240 MB.
-_BAND = 30_000_000
+BAND = 30_000_000
 
 #: Restarts of the Lanczos method before an eigenvalue is left out.
 _RESTARTS = 50
@@ -166,7 +166,7 @@ def _second(matrix: Any, strengths: np.ndarray, normalised: bool) -> float | Non
     band = int(np.abs(place[entries.row] - place[entries.col]).max())
     laplacian = diags_array(strengths).tocsr() - matrix
     null = scale / np.linalg.norm(scale)
-    if n * (band + 1) <= _BAND:
+    if n * (band + 1) <= BAND:
         return _by_inverse(_grounded(laplacian[order][:, order], band), scale[order], null[order], 1e-10)
     if not normalised and strengths.max() > 8 * strengths.mean():  # hubs: 2·max D_ii is far above λ₂
         return _by_inverse(_conjugate_gradients(laplacian, strengths), scale, null, 1e-6)
@@ -242,7 +242,7 @@ def _diameter(matrix: Any) -> int:
     full = np.packbits(np.ones((1, n), dtype=bool), axis=1)
     steps = 0
     rows = max(
-        1, _BAND // reached.shape[1] * n // max(matrix.nnz, 1)
+        1, BAND // reached.shape[1] * n // max(matrix.nnz, 1)
     )  # nodes whose neighbours' bits are held at once
     while (reached != full).any():
         before = reached.copy()

@@ -5,7 +5,8 @@
 State of the compiled pass, kept between pieces of the stream:
 
 - ``totals`` (len(TOTALS),), whole numbers, by the names below;
-- ``sums`` (len(SUMS),), times and ages;
+- ``sums`` (len(SUMS),), times;
+- ``each`` (n, len(EACH)), whole numbers of each agent;
 - ``versions`` (n + 1,): commits of each agent, and last of the learner;
 - ``updates`` (n,): commits to which each agent gave, as itself or, on a star, as the owner whose answer was used;
 - ``answered`` (n,): version of the last query of each owner's answer that reached the learner, −1 for none;
@@ -32,18 +33,21 @@ from p2psim.network.section import Network
 #: the version of the model that the answer was to which has reached the learner of a star last.
 TOTALS = (
     "messages", "retries", "delivered", "dropped", "lost", "collided", "missed", "unsent", "wakes",
-    "turned_away", "releases", "wasted", "aged", "received", "questions", "served", "absent", "commits",
-    "arrived",
+    "turned_away", "releases", "wasted", "received", "questions", "served", "absent", "commits", "arrived",
 )  # fmt: skip
 (
     MESSAGES, RETRIES, DELIVERED, DROPPED, LOST, COLLIDED, MISSED, UNSENT, WAKES, TURNED_AWAY, RELEASES,
-    WASTED, AGED, RECEIVED, QUESTIONS, SERVED, ABSENT, COMMITS, ARRIVED,
+    WASTED, RECEIVED, QUESTIONS, SERVED, ABSENT, COMMITS, ARRIVED,
 ) = range(len(TOTALS))  # fmt: skip
 
-#: Sums: ages in versions of the models that arrived, and of those that commits were computed from; time that owners
-#: have been served for; time that they have waited for before.
-SUMS = ("age", "lag", "busy", "waited")
-AGE, LAG, BUSY_TIME, WAITED = range(len(SUMS))
+#: Sums: time that owners have been served for; time that they have waited for before.
+SUMS = ("busy", "waited")
+BUSY_TIME, WAITED = range(len(SUMS))
+
+#: Of each agent: ages in versions of its models that arrived (of a star: of those that its answers were to), and how
+#: many arrived; by how many versions its updates lagged behind.
+EACH = ("age", "aged", "lag")
+AGE, AGED, LAG = range(len(EACH))
 
 
 #: In place of when a wake was queued: it waits no more.
@@ -139,8 +143,8 @@ def edge_of(indices, first, last, peer):  # type: ignore[no-untyped-def]
 
 @njit()
 def tally(  # type: ignore[no-untyped-def]
-    events, receivers, star, totals, sums, versions, updates, answered, made, awaiting, within, failed, heard, begun,
-    indptr, indices, until, is_served, waiting_seq, waiting_time, line,
+    events, receivers, star, totals, sums, each, versions, updates, answered, made, awaiting, within, failed, heard,
+    begun, indptr, indices, until, is_served, waiting_seq, waiting_time, line,
 ):  # fmt: skip
     """Count a piece of the stream; ``line`` (2,) are the ends of the line of queued wakes in ``waiting_*``.
 
@@ -189,8 +193,8 @@ def tally(  # type: ignore[no-untyped-def]
             if event.version >= 0 and (agent == ev.LEARNER or not star):
                 # The versions of a star are the learner's.
                 origin = versions[-1] if star else versions[peer]
-                sums[AGE] += origin - event.version
-                totals[AGED] += 1
+                each[peer, AGE] += origin - event.version
+                each[peer, AGED] += 1
             if star:
                 if agent == ev.LEARNER:
                     totals[ARRIVED] = event.version
@@ -223,12 +227,13 @@ def tally(  # type: ignore[no-untyped-def]
             begun[agent, 0], begun[agent, 1] = event.seq, event.version
         elif kind == ev.COMMIT:
             totals[COMMITS] += 1
-            sums[LAG] += _lag(event, totals, begun)
             if peer == ev.NEIGHBOURS and agent == ev.LEARNER:
                 for i in range(updates.size):
                     updates[i] += answered[i] == versions[-1]
             else:
-                updates[peer if agent == ev.LEARNER else agent] += 1
+                whose = peer if agent == ev.LEARNER else agent
+                updates[whose] += 1
+                each[whose, LAG] += _lag(event, totals, begun)
             versions[agent] = event.version
             if agent >= 0:
                 # Nobody can be given the version before any more.
@@ -262,12 +267,13 @@ class Tally:
         self._active = None if links.changes is None else ActiveLinks(links, end)
         self.totals = np.zeros(len(TOTALS), np.int64)
         self.sums = np.zeros(len(SUMS))
+        self._each = np.zeros((n, len(EACH)), np.int64)
         self.time = 0.0
         self.updates = np.zeros(n, np.int64)
         self.heard = np.zeros(links.indices.size, np.bool_)
         self._versions = np.zeros(n + 1, np.int64)
         self._answered = np.full(n, -1)
-        self._made = np.zeros(n, np.int64)
+        self.made = np.zeros(n, np.int64)
         self._awaiting, self._within = np.zeros((n, 8), np.int32), np.zeros((n, 8), np.int64)
         self.failed = np.zeros(n, np.int64)
         self._begun = np.full((n, 2), -2, np.int64)
@@ -287,6 +293,10 @@ class Tally:
         """One of `SUMS`."""
         return float(self.sums[SUMS.index(name)])
 
+    def of_each(self, name: str) -> np.ndarray:
+        """One of `EACH`, shape (n,)."""
+        return self._each[:, EACH.index(name)]
+
     def served(self, time: float) -> float:
         """Time that owners have been served until a moment, of all owners together."""
         return self.sum("busy") + float((time - self._until[self._is_served]).sum())
@@ -298,8 +308,8 @@ class Tally:
         self._make_room(events)
         receivers = np.zeros(0, np.int64) if self._active is None else self._active.receivers(events)
         tally(
-            events, receivers, self.links.star, self.totals, self.sums, self._versions, self.updates,
-            self._answered, self._made, self._awaiting, self._within, self.failed, self.heard, self._begun,
+            events, receivers, self.links.star, self.totals, self.sums, self._each, self._versions,
+            self.updates, self._answered, self.made, self._awaiting, self._within, self.failed, self.heard, self._begun,
             self.links.indptr, self.links.indices,
             self._until, self._is_served, *self._waiting, self._line,
         )  # fmt: skip
@@ -348,12 +358,15 @@ class LostReleases:
             # Messages name no release: it is in the version of the model. Or not all go to as many.
             self._tally = Tally(links, end)
 
-    def read(self, events: np.ndarray) -> None:
-        """Read the next piece of the stream."""
+    def read(self, events: np.ndarray, kinds: np.ndarray | None = None) -> None:
+        """Read the next piece of the stream; ``kinds`` are those of the events, where they are at hand."""
         if self._tally is not None:
             self._tally.count(events)
             return
-        drops = events[events["kind"] == ev.DROP]
+        dropped = (events["kind"] if kinds is None else kinds) == ev.DROP
+        if not dropped.any():
+            return
+        drops = events[dropped]
         drops = drops[(drops["release"] >= 0) & (drops["peer"] >= 0)]
         if drops.size:
             more = int(drops["release"].max()) + 1 - self._failed.shape[1]

@@ -11,10 +11,9 @@ import numpy as np
 from p2psim.core import events as ev
 from p2psim.core.times import ROUNDING
 from p2psim.network.graph import Graph
-from p2psim.network.verify_event import Event, EventsError
+from p2psim.network.spec import SINGLY, Conduct
+from p2psim.network.verify_messages import NEVER, Event, EventsError, Resending
 from p2psim.network.verify_order import UNKNOWN, OrderChecker, Ordering
-from p2psim.network.verify_resending import NEVER, Resending
-from p2psim.network.verify_rounds import SINGLY, Conduct
 from p2psim.network.verify_rules import check_begin, check_commit, check_end, check_send
 from p2psim.network.verify_state import VerifierState
 

@@ -10,8 +10,7 @@ from typing import Final, Literal
 
 from p2psim.core import events as ev
 from p2psim.network.order import AIRTIME, ARRIVAL, CHANNEL, PRESENCE, REGULAR, WAIT, WAKE, Key
-from p2psim.network.verify_event import Event
-from p2psim.network.verify_resending import Resending
+from p2psim.network.verify_messages import Event, Resending
 from p2psim.network.verify_state import VerifierState
 
 

@@ -1,40 +1,10 @@
 """Invariants of rounds: of agents, which all commit when one closes, and of a learner, whose commit closes it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final, Literal
 
 from p2psim.core import events as ev
-from p2psim.network.verify_event import Event
-
-
-@dataclass(frozen=True)
-class Conduct:
-    """What agents on a graph do.
-
-    Attributes
-    ----------
-    releases : {"commits", "sends", "wakers"}
-        What makes their releases: commits; sends; or commits of those that woke, and not of those that answered.
-    in_rounds : bool
-        Whether they act in rounds (exchange ``synchronous``).
-    has_deadline : bool
-        Whether a round can close before all of its messages have ended.
-    works_first : bool
-        Whether agents that take time to compute do so before they send, and not when they have heard.
-    blocks : bool
-        Whether who waits for an answer answers nobody.
-    """
-
-    releases: Literal["commits", "sends", "wakers"] = "commits"
-    in_rounds: bool = False
-    has_deadline: bool = False
-    works_first: bool = False
-    blocks: bool = False
-
-
-#: Each for itself, and every commit makes a release.
-SINGLY: Final = Conduct()
+from p2psim.network.spec import Conduct
+from p2psim.network.verify_messages import Event
 
 
 class AgentRounds:
@@ -131,9 +101,9 @@ class AgentRounds:
         else:
             version = work.version if work is not None and is_work else ev.NONE
             about = event.peer, event.version, event.release
-            must(about == (ev.NOBODY, version, ev.NONE), "who does not update carries nothing")
+            must(about == (ev.NOBODY, version, ev.NONE), "an agent that does not update carries nothing")
             is_late = is_work and self._works_first and event.outcome == ev.SUPERSEDED
-            must(is_late or event.outcome == ev.OFFLINE, "who does not update is away, or too late")
+            must(is_late or event.outcome == ev.OFFLINE, "an agent that does not update is away, or too late")
             must(is_late or is_offline, "it takes part in the round, and is online")
         is_turn = not is_work or event.outcome == ev.SUPERSEDED
         if is_turn or (self._works_first and event.kind == ev.COMMIT):

@@ -1,7 +1,7 @@
 """Invariants of beginnings of work, of sends, of commits, and of what ends a message or an exchange."""
 
 from p2psim.core import events as ev
-from p2psim.network.verify_event import Event, Heard, OpenMessage
+from p2psim.network.verify_messages import Event, Heard, OpenMessage
 from p2psim.network.verify_rounds import LearnersRound
 from p2psim.network.verify_state import VerifierState
 
@@ -108,7 +108,7 @@ def _check_gossip(state: VerifierState, event: Event) -> bool:
     if begun is not None:
         answers = begun[1].kind == ev.DELIVER
         must(not answers or event.peer == begun[1].peer, "it answers someone else")
-        must(event.peer != ev.NEIGHBOURS, "only a commit is told to all neighbours")
+        must(event.peer != ev.NEIGHBOURS, "only a commit is sent to all neighbours")
         is_current = event.version == state.versions.get(agent, 0)
         must(is_current, "it does not carry its sender's model of that moment")
         if state.by_edge:
@@ -140,7 +140,7 @@ def _check_gossip(state: VerifierState, event: Event) -> bool:
             must(origin.version == event.version, "it carries another version than what caused it")
             must(event.release == origin.release, "it does not carry the release just made")
             return False
-        must(event.peer != ev.NEIGHBOURS, "only a commit is told to all neighbours")
+        must(event.peer != ev.NEIGHBOURS, "only a commit is sent to all neighbours")
     asks = event.version == ev.NONE and heard is None and not state.by_edge
     is_current = asks or event.version == state.versions.get(agent, 0)
     must(is_current, "it does not carry its sender's model of that moment")
@@ -190,7 +190,7 @@ def check_commit(state: VerifierState, event: Event) -> None:
             must(heard.is_answer, "a link's commit is that of the agent that woke")
             must(release == ev.NONE, "the releases of a link's ends go with their sends")
         elif state.conduct.releases == "wakers" and not heard.is_answer:
-            must(release == ev.NONE, "who answers makes no release")
+            must(release == ev.NONE, "an agent that answers makes no release")
         else:
             state.make_release(event)
         return
@@ -299,9 +299,9 @@ def _check_undone(state: VerifierState, event: Event) -> None:
         must(about == (ev.LEARNER, origin.version), "it is another query that was heard")
     else:
         waits = outcome in (ev.SPENT, ev.OFFLINE) and origin.kind == ev.WAKE and origin.outcome == ev.QUEUED
-        must(waits, "only who waits can be turned away")
-        must(outcome == ev.SPENT or agent in state.offline, "who waits is online")
-        must(about == (ev.NOBODY, ev.NONE), "who waits has no message yet")
+        must(waits, "only an owner that waits can be turned away")
+        must(outcome == ev.SPENT or agent in state.offline, "an owner that waits is online")
+        must(about == (ev.NOBODY, ev.NONE), "an owner that waits has no message yet")
 
 
 def _hear_in_star(state: VerifierState, event: Event) -> None:

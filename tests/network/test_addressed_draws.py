@@ -26,9 +26,9 @@ from network_cases import (
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COLLISION
 from p2psim.core.randomness import Streams
+from p2psim.network.channels.channel import ResendSame
 from p2psim.network.channels.draws import BLOCK, Drawing
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import ResendSame
+from p2psim.network.channels.effects import GilbertElliott
 from p2psim.network.simulation import simulate_events
 
 LATE = Distribution(exponential=0.3)

@@ -239,6 +239,58 @@ def test_days_begin_and_end_where_they_should() -> None:
         assert np.allclose((back - first) % 10.0, 0) or np.allclose((back - first) % 10.0, 10)
 
 
+def test_days_may_differ_between_agents() -> None:
+    there = {"x": 0.25, "y": 0.5, "z": 0.125}
+    kind = Diurnal(period=10.0, participation=there, phase=0.0)
+    assert kind.shares(MEMBERS, ring(AGENTS)).tolist() == [there[group] for group in MEMBERS.groups or ()]
+    events = play("broadcast", kind, time=60.0)
+    wakes = events[events["kind"] == WAKE]
+    for agent, group in enumerate(MEMBERS.groups or ()):
+        mine = wakes["time"][wakes["agent"] == agent] % 10.0
+        assert (mine <= 10 * there[group]).all()
+        assert mine.max() > 5 * there[group]
+
+
+def test_outages_may_differ_between_groups_and_not_within_one() -> None:
+    """In the long run each group is there for its share of the time."""
+    there = {"x": 0.25, "y": 0.5, "z": 0.9}
+    links, groups = ring(AGENTS), MEMBERS.groups or ()
+    kind = Outage(up=1.0, participation=there)
+    assert kind.shares(MEMBERS, links) == pytest.approx([there[group] for group in groups])
+    events = play("broadcast", kind, time=3000.0)
+    for agent, group in enumerate(groups):
+        mine = events[(events["agent"] == agent) & np.isin(events["kind"], (JOIN, LEAVE))]
+        spans = np.diff(mine["time"])[mine["kind"][:-1] == JOIN]
+        assert spans.sum() / 3000 == pytest.approx(there[group], abs=0.08)
+    mixed = {str(i): 0.5 for i in range(AGENTS)} | {"1": 0.25}
+    with pytest.raises(MeaningError, match="agents that are away together need the same number"):
+        Outage(up=1.0, participation=mixed).shares(MEMBERS, links)
+    with pytest.raises(MeaningError, match="agents that are away together need the same number"):
+        Outage(up=1.0, participation=there, regions=2).shares(MEMBERS, links)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -0.5, 1.0, 1.0000001])
+@pytest.mark.parametrize("kind", [Bernoulli, Renewal, Outage, Diurnal])
+def test_a_share_of_a_column_that_cannot_be_names_its_owner(kind: Any, wrong: float) -> None:
+    """And is written so that it does not read as a share that can be."""
+    shares = np.full(AGENTS, 0.5)
+    shares[3] = wrong
+    members = Members(MEMBERS.labels, MEMBERS.groups, MEMBERS.numbers, {"share": shares})
+    keys: dict[str, Any] = {
+        Renewal: {"up": 1.0},
+        Outage: {"up": 1.0, "regions": 1},
+        Diurnal: {"period": 2.0},
+    }.get(kind, {})
+    part = kind(participation={"column": "share"}, **keys)
+    if kind is Bernoulli and wrong == 1:
+        assert part.shares(members, ring(AGENTS))[3] == 1
+        return
+    written = {0.0: "0", -0.5: "-0.5", 1.0: "1", 1.0000001: "1.0000001"}[wrong]
+    with pytest.raises(MeaningError, match=f"owner {MEMBERS.labels[3]} has {written} in column") as caught:
+        part.shares(members, ring(AGENTS))
+    assert caught.value.faults[0].key == "network.availability.participation"
+
+
 def test_table_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_text("agent,begin,end\na0,0,4\na0,4,6\n3,2,.inf\n", encoding="utf-8")
@@ -326,6 +378,8 @@ def test_an_index_that_is_the_label_of_another_agent_is_refused_in_spans(
         {"kind": "renewal", "up": 1.0, "down": -1.0},
         {"kind": "outage", "up": 1.0},
         {"kind": "diurnal", "period": 0.0, "participation": 0.5},
+        {"kind": "diurnal", "period": 1.0, "participation": 1.0},
+        {"kind": "outage", "up": 1.0, "participation": {"x": 1.0, "y": 0.5, "z": 0.5}},
         {"kind": "scripted"},
         {"kind": "remove", "share": 1.0},
         {"kind": "all-of", "parts": [{"kind": "bernoulli", "drop": 0.1}]},
@@ -342,7 +396,8 @@ def test_unknown_names_and_numbers_are_refused() -> None:
     for kind, message in (
         (Renewal(up=1.0, down={"nobody": 2.0}), "no agent or group"),
         (Renewal(up=1.0, down={"x": 2.0}), "has no value"),
-        (Bernoulli(drop=1.0), "below 1"),
+        (Bernoulli(drop=1.0), "agent a0 has 1, and must be below 1"),
+        (Bernoulli(participation=1e-20), "participation: agent a0 has so small a number"),
         (Renewal(up=1.0, down=float("inf")), "finite"),
     ):
         with pytest.raises(MeaningError, match=message):

@@ -1,7 +1,6 @@
 """Events on graphs that change, in both engines: sends follow the links of their moment, and nothing else does."""
 
 from dataclasses import replace
-from itertools import islice
 
 import networkx as nx
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from drawn_networks import Scheduled, changing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neighbours import Neighbours
 from network_cases import of_kind
 
 import p2psim
@@ -46,21 +46,6 @@ def scripted(
     )
 
 
-def neighbours_at(graph: Graph, time: float) -> dict[int, set[int]]:
-    """Who is linked with whom, by the plain rule: changes at or before the time, in order."""
-    assert graph.changes is not None
-    ends = [(a, b) for a in range(graph.agents) for b in graph.of(a).tolist()]
-    near: dict[int, set[int]] = {agent: set() for agent in range(graph.agents)}
-    for change in islice(graph.changes.read(graph), 1000):
-        if change.time > time:
-            break
-        for place in change.comes.tolist():
-            near[ends[place][0]].add(ends[place][1])
-        for place in change.goes.tolist():
-            near[ends[place][0]].discard(ends[place][1])
-    return near
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     topology=st.sampled_from(TOPOLOGIES),
@@ -76,9 +61,10 @@ def test_sends_go_over_links_that_are_there(
 ) -> None:
     network = p2psim.Network.of_graph(topology, exchange, p2psim.Channel(latency=latency), seed=seed)
     events = simulate_events(network, seed=seed, time=4.0, engine=engine).read()
+    neighbours = Neighbours(network.links)
     heard_by: dict[int, set[int]] = {}
     for event in events:
-        near = neighbours_at(network.links, float(event["time"]))[int(event["agent"])]
+        near = neighbours.at(float(event["time"]), int(event["agent"]))
         if event["kind"] == SEND:
             to = near if event["peer"] == NEIGHBOURS else {int(event["peer"])}
             assert to

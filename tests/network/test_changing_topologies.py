@@ -222,10 +222,10 @@ class TestChangesOfOnesOwn:
         [
             ([(1.0, [(0, 1)], [])], "rising times from 0"),
             ([(0.0, [(0, 1)], []), (0.0, [(1, 2)], [])], "rising times"),
-            ([(0.0, [(0, 2)], [])], "the graph of all links has not"),
+            ([(0.0, [(0, 2)], [])], "the graph of all links does not have"),
             ([(0.0, [(0, 1), (1, 0)], [])], "changes twice"),
-            ([(0.0, [(0, 1)], []), (1.0, [(1, 0)], [])], "comes that is there"),
-            ([(0.0, [], [(0, 1)])], "goes that is not"),
+            ([(0.0, [(0, 1)], []), (1.0, [(1, 0)], [])], "is added that exists already"),
+            ([(0.0, [], [(0, 1)])], "removed that does not exist"),
         ],
     )
     def test_are_checked(self, listed: list[Any], why: str) -> None:
@@ -237,7 +237,7 @@ class TestChangesOfOnesOwn:
         assert list(check_topology(p2psim.RandomMatching(interval=1.0))) == []
         assert list(check_topology(p2psim.RandomWaypoint(radius=0.3, speed=(0.1, 0.2), interval=1.0))) == []
         wrong = Own(listed=((0.0, [(0, 2)], []),))
-        assert any("all links has not" in fault for fault in check_topology(wrong))
+        assert any("all links does not have" in fault for fault in check_topology(wrong))
 
     def test_readers_do_not_disturb_one_another(self) -> None:
         graph = drawn(p2psim.RandomMatching(agents=9, interval=1.0))

@@ -26,8 +26,8 @@ from p2psim.core.errors import MeaningError, OptionError
 from p2psim.core.events import LOSS
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Availability, Bernoulli
+from p2psim.network.channels.channel import ResendSame
 from p2psim.network.channels.effects import Blackout, ChannelEffect, Delivery
-from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.exchanges import Exchange
 from p2psim.network.graph import Graph
 from p2psim.network.section import uncompiled_parts

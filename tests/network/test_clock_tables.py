@@ -50,9 +50,9 @@ def test_an_agent_may_be_called_path() -> None:
             "agent,rate\na0,1\na1,2\n1,3\na2,1\n",
             r"speeds\.csv:4: agent a1 is named twice, as 'a1' and as '1'",
         ),
-        ("agent,rate\na0,1\na1,2\na0,3\n", r"speeds\.csv:4: 'a0' has a rate already, at .*speeds\.csv:2"),
-        ("agent,rate\na0,0\n", r"speeds\.csv:2: a rate must be a positive finite number, got '0'"),
-        ("agent,rate\na0,1\na1,-2\n", r"speeds\.csv:3: a rate must be a positive finite number, got '-2'"),
+        ("agent,rate\na0,1\na1,2\na0,3\n", r"speeds\.csv:4: rate of 'a0' stands already at .*speeds\.csv:2"),
+        ("agent,rate\na0,0\n", r"speeds\.csv:2: rate must be a positive finite number, got '0'"),
+        ("agent,rate\na0,1\na1,-2\n", r"speeds\.csv:3: rate must be a positive finite number, got '-2'"),
         ("agent,rate\na0,fast\n", "got 'fast'"),
         ("agent,rate\na0,\n", "got ''"),
         ("agent,rate\na0,nan\n", "got 'nan'"),
@@ -105,7 +105,7 @@ class TestInAScenario:
         assert isinstance(table, RateTable)
         assert len(table.sha256) == 64
         (tmp_path / "speeds.csv").write_text("agent,rate\n0,1\n1,2.5\n2,0.6\n")
-        with pytest.raises(InputError, match="is another file than before"):
+        with pytest.raises(InputError, match="is not the same file as before"):
             self.of(tmp_path, {"path": "speeds.csv", "sha256": table.sha256})
 
     def test_what_is_wrong_is_said_beforehand(self, tmp_path: Path) -> None:

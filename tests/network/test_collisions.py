@@ -31,8 +31,8 @@ from network_cases import (
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.core.randomness import Streams
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import ResendFresh, ResendSame
+from p2psim.network.channels.channel import ResendFresh, ResendSame
+from p2psim.network.channels.effects import GilbertElliott
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.graph import links
 from p2psim.network.simulation import simulate_events

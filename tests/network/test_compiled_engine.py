@@ -27,11 +27,12 @@ from p2psim.network.availability.renewal import (
 from p2psim.network.channels.channel import Channel
 from p2psim.network.compiled_engine import state
 from p2psim.network.compiled_engine.calendar import appoint, take_first, timer
-from p2psim.network.compiled_engine.ends import _below
+from p2psim.network.compiled_engine.ends import online_below
 from p2psim.network.compiled_engine.run import MachineRun
 from p2psim.network.compiled_engine.travel import Tables
 from p2psim.network.compiled_engine.turns import Turns
 from p2psim.network.members import Members
+from p2psim.network.section import RunSetup
 from p2psim.network.simulation import simulate_events
 
 LAWS = st.sampled_from(
@@ -48,7 +49,7 @@ KEY = stream_key(4, 0, "latency")
 
 def machine(network: Network) -> MachineRun:
     """A run before its time begins."""
-    return MachineRun(network, np.ones(network.links.agents), Streams(2), None, None, 100.0, 64)
+    return MachineRun(RunSetup(network, np.ones(network.links.agents), Streams(2), None, None, 100.0, 64))
 
 
 class TestStreams:
@@ -108,7 +109,7 @@ class TestStreams:
     def test_whole_numbers_are_those_of_numpy(self, agent: int, bounds: list[int]) -> None:
         network = Network(ring(5), Gossip(), availability=Renewal(up=1.0, down=1.0, rejoin="fetch"))
         run, random = machine(network), Streams(2).generator("rejoin", agent)
-        found = [_below(run._m, np.int64(agent), np.int64(bound)) for bound in bounds]
+        found = [online_below(run._m, np.int64(agent), np.int64(bound)) for bound in bounds]
         assert found == [int(random.integers(bound)) for bound in bounds]
 
 
@@ -207,3 +208,22 @@ def test_rooms_grow() -> None:
     assert (
         events.tobytes() == simulate_events(network, Streams(2), time=100.0, engine="simpy").read().tobytes()
     )
+
+
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 40), st.floats(0, 50) | st.just(np.inf))
+def test_chunks_are_the_same_whatever_number_of_events_is_expected(
+    chunk: int, room: int, events: int, expected: float
+) -> None:
+    numbers = itertools.count()
+    made = 0
+
+    def write(out: np.ndarray, kept: int) -> int:
+        nonlocal made
+        while out.size - kept >= room and made < events:
+            out["seq"][kept] = next(numbers)
+            kept, made = kept + 1, made + 1
+        return kept
+
+    parts = list(state.in_chunks(chunk, room, lambda: made < events, write, expected))
+    assert [part.size for part in parts[:-1]] == [chunk] * (len(parts) - 1)
+    assert join(parts)["seq"].tolist() == list(range(events))

@@ -353,7 +353,7 @@ def test_slowdowns_of_a_table(tmp_path: Path) -> None:
     assert of.mean_work() == pytest.approx([0.5, 1.0, 2.0])
     path.write_text("slowdown,agent\n4,2\n0,0\n2,1\n", encoding="utf-8")
     with pytest.raises(
-        MeaningError, match=r"devices\.csv:3: a slowdown must be a positive finite number, got '0'"
+        MeaningError, match=r"devices\.csv:3: slowdown must be a positive finite number, got '0'"
     ):
         of.mean_work()
 

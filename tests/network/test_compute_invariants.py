@@ -157,7 +157,7 @@ BREAKS: list[tuple[str, str, Change, str]] = [
     ("the newest is superseded", "hearing", put(10, cause=9), "no reason to drop"),
     ("dropped as if it had left", "hearing", put(10, outcome=OFFLINE), "no reason to drop"),
     ("dropped as if it were spent", "hearing", put(10, outcome=3), "no reason to drop"),
-    ("a message still", "hearing", put(10, peer=0), "nobody's message any more"),
+    ("a message still", "hearing", put(10, peer=0), "it is the message of no agent any more"),
     (
         "an older one that waits",
         "hearing",

@@ -30,7 +30,7 @@ from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import NEIGHBOURS, NONE, OK
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import LearnerOutage, Renewal
-from p2psim.network.channels.retransmission import ResendFresh
+from p2psim.network.channels.channel import ResendFresh
 
 ENGINES = pytest.mark.parametrize("engine", ["simpy", "array"])
 LEVEL = 1e-4

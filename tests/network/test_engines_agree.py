@@ -68,7 +68,7 @@ ENDS = (
 
 
 class TestEnginesAgree:
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=150, deadline=None)
     @given(case=STARS | GRAPHS, end=ENDS, seed=st.integers(-(2**70), 2**70), data=st.data())
     def test_bit_for_bit(
         self, case: tuple[Graph, Request], end: dict[str, float], seed: int, data: st.DataObject
@@ -102,7 +102,7 @@ class TestEnginesAgree:
         assert ended in ("commits", "time", "exhausted")
         verify([events], where, limits, goes_on, by_edge=is_edge(exchange))
 
-    @settings(max_examples=250, deadline=None)
+    @settings(max_examples=150, deadline=None)
     @given(case=FADING_STARS | GRAPHS, end=ENDS, seed=st.integers(-(2**70), 2**70), data=st.data())
     def test_where_messages_are_lost_and_wakes_missed(
         self, case: tuple[Graph, Request], end: dict[str, float], seed: int, data: st.DataObject

@@ -8,7 +8,7 @@ from network_cases import Broadcast, Channel, Gossip, Poll, Request, complete, g
 
 from p2psim.core import events as format_
 from p2psim.core.events import EVENT, EVENT_STRUCT
-from p2psim.network.simpy_engine.log import EventLog
+from p2psim.network.simpy_engine.engine import EventLog
 
 #: The format as it is documented: name, type, offset in bytes.
 DOCUMENTED = [

@@ -537,7 +537,7 @@ BREAKS: list[tuple[str, str, Mutation, str]] = [
     ),
     ("told with a release", "tell", put(SEND, "release", 0), "a release that no commit made"),
     ("told another version", "tell", put(SEND, "version", lambda e: e["version"] + 1, n=9), "of that moment"),
-    ("told to all", "tell", put(SEND, "peer", NEIGHBOURS), "only a commit is told to all"),
+    ("told to all", "tell", put(SEND, "peer", NEIGHBOURS), "only a commit is sent to all"),
     ("told twice", "tell", twice(SEND), "has done so"),
     ("told by a wake that waits", "tell", put(WAKE, "outcome", QUEUED), "a wake that waits"),
     ("told by a wake that is spent", "tell", put(WAKE, "outcome", SPENT), "cannot cause a send"),
@@ -831,7 +831,7 @@ class TestEveryRuleIsChecked:
             verify([twice(DROP, n=0)(events.copy())], star(4), limits)  # type: ignore[list-item]
         never_queued = events.copy()
         never_queued["outcome"][events["cause"][turned[0]]] = OK
-        with pytest.raises(EventsError, match="only who waits"):
+        with pytest.raises(EventsError, match="only an owner that waits"):
             verify([never_queued], star(4), limits)
 
     def test_leaving_and_coming_back_is_allowed(self) -> None:

@@ -40,8 +40,8 @@ from p2psim.core.events import (
 )
 from p2psim.network.availability import AllOf, Always, Outage, Renewal
 from p2psim.network.verify import EventsError, verify
+from p2psim.network.verify_messages import Resending
 from p2psim.network.verify_order import UNKNOWN, Ordering
-from p2psim.network.verify_resending import Resending
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from p2psim.core.events import BUSY, NOBODY, NONE, OK, SPENT
 from p2psim.core.randomness import Streams
 from p2psim.network.graph import from_edges
 from p2psim.network.simulation import simulate_events
+from p2psim.network.spec import Conduct
 from p2psim.network.verify import EventsError, verify
-from p2psim.network.verify_rounds import Conduct
 
 ENGINES = ["simpy", "array"]
 PAIR = from_edges(2, np.array([0]), np.array([1]))
@@ -254,7 +254,7 @@ class TestAnAnswererThatMakesNoRelease:
         with pytest.raises(EventsError, match="its release should be number"):
             verify([events], ring(5))
         both, _ = play(ring(5), Gossip(mode="push-pull"), time=10.0)
-        with pytest.raises(EventsError, match="who answers makes no release"):
+        with pytest.raises(EventsError, match="an agent that answers makes no release"):
             verify([both], ring(5), conduct=Conduct("wakers"))
 
 
@@ -330,7 +330,7 @@ class TestWhoWaitsAnswersNobody:
         with pytest.raises(InputError, match="blocking: is for push-pull"):
             Gossip(mode="pull", blocking=True)
         world = Network(ring(4), Gossip(mode="push-pull", blocking=True))
-        with pytest.raises(MeaningError, match="who answers makes no release"):
+        with pytest.raises(MeaningError, match="the agent that answers makes no release"):
             simulate_events(world, time=1.0)
 
     def test_the_verifier_knows_who_may_wait_and_answer(self) -> None:

@@ -93,7 +93,7 @@ def test_an_ambiguous_table_of_spans(tmp_path, monkeypatch, capsys):
         ),
         (
             'node [ id 0 label "x" ] node [ id 1 label "y" ] node [ id 2 label "z" ] edge [ source 0 target 1 ]',
-            "agent z is linked with nobody",
+            "agent z has no link",
         ),
     ],
 )

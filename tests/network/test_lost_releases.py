@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neighbours import Neighbours
 from network_cases import Broadcast, Channel, Gossip, Network, Poll, Request, Round, complete, ring, star
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Always, Bernoulli, Renewal
-from p2psim.network.changes import graph_at
-from p2psim.network.channels.retransmission import ResendFresh, ResendSame
+from p2psim.network.channels.channel import ResendFresh, ResendSame
 from p2psim.network.graph import TopologyInputs
 from p2psim.network.simulation import simulate_events
 from p2psim.network.tally import LostReleases
@@ -25,10 +25,11 @@ LATE = {"latency": Distribution(exponential=0.4)}
 def recount(events, links):
     """Releases, lost ones and failed deliveries of each agent, message by message."""
     made, sends, ahead, reached, named, made_by = set(), {}, Counter(), set(), set(), {}
-    newest, failed = Counter(), [0] * links.agents
+    newest, failed, neighbours = Counter(), [0] * links.agents, Neighbours(links)
     for event in events:
         kind, agent, release = int(event["kind"]), int(event["agent"]), int(event["release"])
         version, seq, cause = int(event["version"]), int(event["seq"]), int(event["cause"])
+        near = neighbours.at(float(event["time"]), agent) if agent >= 0 else ()
         if kind in (SEND, COMMIT) and agent != LEARNER and release >= 0:
             made.add((agent, release))
         if kind == COMMIT and agent != LEARNER:
@@ -43,8 +44,7 @@ def recount(events, links):
                 carried = made_by.get((agent, version), -1)
             if carried >= 0:
                 sends[seq] = agent, carried
-                now = graph_at(links, float(event["time"]))
-                ahead[agent, carried] += len(now.of(agent)) if event["peer"] == NEIGHBOURS else 1
+                ahead[agent, carried] += len(near) if event["peer"] == NEIGHBOURS else 1
         if kind in (DELIVER, DROP) and cause in sends:
             ahead[sends[cause]] -= 1
             if kind == DELIVER:

@@ -1,12 +1,11 @@
 """What cannot be in memory, or would not end, is refused by its key before anything of that size is made."""
 
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from children import forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.blocks import TwoCluster
 from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld
 from p2psim.network.topologies.regular import Complete, Ring
+from p2psim.runs import pilot
 from p2psim.runs.pilot import available_memory
 
 STAR = """
@@ -81,18 +81,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("graph", "sweep", "{" + ", ".join(f"{key}: {[*range(1, 1001)]}" for key in SWEPT) + "}"),
     ],
 )
-def test_sizes(folder: Path, file: str, key: str, value: object) -> None:
+def test_sizes(folder: Path, tmp_path: Path, file: str, key: str, value: object) -> None:
     name = key.rsplit(".", 1)[0] if str(value).startswith("{kind") else key
-    command = ["check", f"{file}.yaml", "--no-pilot", "--set", f"{name}={value}"]
-    limits = (ROOM, ROOM)
-    ran = subprocess.run(
-        [sys.executable, "-m", "p2psim", *command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
-    )
+    command = ["check", str(folder / f"{file}.yaml"), "--no-pilot", "--set", f"{name}={value}"]
+
+    def with_little_memory() -> int:
+        size = ROOM + int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        pilot.address_limit = lambda: ROOM  # what this process has already is the tests'
+        return main(command)
+
+    ran = forked(with_little_memory, tmp_path)
     assert ran.returncode == 2
     assert ran.stdout == ""
     (said,) = ran.stderr.splitlines()

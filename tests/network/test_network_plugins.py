@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_parts import let_in
-from plugin_cases import PARTS, within
+from plugin_cases import PARTS, started, within
 from plugin_cases import p2psim as command
 from registered import PLUGINS
 
@@ -121,7 +121,7 @@ def test_forecasts_refuse_what_they_do_not_know(
             "channel": {"effects": effects},
             "availability": availability,
         }
-        with pytest.raises(MeaningError, match=f"forecasts know nothing of the {said}"):
+        with pytest.raises(MeaningError, match=f"forecasts do not cover the {said}"):
             refuse_unknown(NetworkSection.model_validate(network))
 
 
@@ -148,7 +148,7 @@ learning:
     )
     done = within("forecast", str(tmp_path / "s.yaml"), *PARTS)
     assert done.returncode == 2
-    assert "network.channel.effects: forecasts know nothing of the channel effect jamming" in done.stderr
+    assert "network.channel.effects: forecasts do not cover the channel effect jamming" in done.stderr
 
 
 @given(
@@ -207,7 +207,7 @@ def test_pareto_absences_are_stationary() -> None:
 @pytest.mark.verification
 def test_workers_of_dask_give_the_same_bytes(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    done = command("run", SCENARIO, "--out", str(out), "--executor", "dask", "--jobs", "2", *PARTS)
+    done = started("run", SCENARIO, "--out", str(out), "--executor", "dask", "--jobs", "2", *PARTS)
     assert done.returncode == 0, done.stderr
     for name in ("metrics.parquet", "ledger.parquet", "events.parquet"):
         assert (out / name).read_bytes() == (finished / name).read_bytes()

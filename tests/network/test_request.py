@@ -94,7 +94,7 @@ class TestRefusal:
 
     @pytest.mark.parametrize("service", SERVICES)
     def test_blocking_is_a_over_one_plus_a(self, service: str) -> None:
-        """B = a / (1 + a), a = N·E[S], for any law of service, since a served owner's ticks count as refused.
+        """B = a / (1 + a), a = N·E[S], for any distribution of service, since a served owner's ticks count as refused.
 
         The share of refused ticks is a ratio over renewal cycles: (n of them) refused M per accepted tick, with
         mean a and variance a + N²Var S. False alarm 1e-4 (normal approximation over 10⁴ cycles).

@@ -33,13 +33,13 @@ from p2psim.core.events import COLLISION, KINDS, LOSS, OFFLINE, OK, RETRY, UNACK
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import AllOf, Renewal, Scripted
 from p2psim.network.availability.schedules import ScriptedInterval
+from p2psim.network.channels.channel import ResendFresh, ResendSame
 from p2psim.network.channels.draws import EdgeValue
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import ResendFresh, ResendSame
+from p2psim.network.channels.effects import GilbertElliott
 from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
-from p2psim.network.verify_resending import Resending
+from p2psim.network.verify_messages import Resending
 
 LEVEL = 1e-5
 LATE = Distribution(exponential=0.2)

@@ -25,7 +25,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import NEIGHBOURS, NONE, OFFLINE
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, LearnerOutage, Renewal
-from p2psim.network.channels.retransmission import ResendFresh, ResendSame
+from p2psim.network.channels.channel import ResendFresh, ResendSame
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
 

@@ -28,8 +28,8 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import SPENT
 from p2psim.core.randomness import Streams
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import ResendSame
+from p2psim.network.channels.channel import ResendSame
+from p2psim.network.channels.effects import GilbertElliott
 from p2psim.network.graph import links
 from p2psim.network.simulation import simulate_events
 
@@ -210,8 +210,8 @@ class TestGraphs:
             (nx.Graph(), "nodes must be"),
             (with_nodes(nx.Graph(), LEARNER), "nodes must be"),
             (edges((0, 1), (1, 1)), "agent 1 is linked with itself"),
-            (with_nodes(edges((0, 1)), 2), "agent 2 is linked with nobody"),
-            (with_nodes(nx.Graph(), 0), "agent 0 is linked with nobody"),
+            (with_nodes(edges((0, 1)), 2), "agent 2 has no link"),
+            (with_nodes(nx.Graph(), 0), "agent 0 has no link"),
             (
                 edges((LEARNER, 0), (LEARNER, 1), (0, 1)),
                 r"agent 0 must be linked with it and nobody else; got [-1, 1]",

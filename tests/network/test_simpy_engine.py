@@ -27,9 +27,10 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import RETRY
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Renewal
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.channels.retransmission import ResendFresh, ResendSame
+from p2psim.network.channels.channel import ResendFresh, ResendSame
+from p2psim.network.channels.effects import GilbertElliott
 from p2psim.network.exchanges.protocol import Exchange
+from p2psim.network.section import RunSetup
 from p2psim.network.simpy_engine.engine import SimPyRun
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import verify
@@ -65,9 +66,8 @@ CASES: dict[str, tuple[Graph, Exchange]] = {
 
 def run_of(case: str, channel: Channel = LOSSY, time: float = 1e9) -> SimPyRun:
     where, exchange = CASES[case]
-    return SimPyRun(
-        Network(where, exchange, channel), np.ones(where.agents), Streams(), None, None, time, 256
-    )
+    network, ones = Network(where, exchange, channel), np.ones(where.agents)
+    return SimPyRun(RunSetup(network, ones, Streams(), None, None, time, 256))
 
 
 def pass_time(run: SimPyRun, until: float) -> None:
@@ -195,7 +195,7 @@ class TestPublicInterface:
         where, exchange = CASES[case]
         network = Network(where, exchange, RADIOS[radio], Renewal(up=3.0, down=1.0))
         ours = simulate_events(network, Streams(), time=30.0, engine="simpy", chunk=7).read()
-        run = SimPyRun(network, np.ones(where.agents), Streams(), None, None, 30.0, 1 << 15)
+        run = SimPyRun(RunSetup(network, np.ones(where.agents), Streams(), None, None, 30.0, 1 << 15))
         assert type(run.env) is simpy.Environment
         while not run.ended:
             run.env.step()

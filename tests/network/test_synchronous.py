@@ -30,7 +30,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.events import BEGIN, LOSS, NEIGHBOURS, NOBODY, NONE, OFFLINE, OK, SPENT, SUPERSEDED
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import AnyAvailability, Bernoulli, Renewal, Scripted
-from p2psim.network.channels.retransmission import ResendSame
+from p2psim.network.channels.channel import ResendSame
 from p2psim.network.compute import Compute
 from p2psim.network.graph import links
 from p2psim.network.members import Members

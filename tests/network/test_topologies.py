@@ -284,7 +284,7 @@ def doubled(weight):
             nx.Graph([(-1, 0), (-1, 1), (0, 1)]),
             r"agent 0 must be linked with it and nobody else; got \[-1, 1\]",
         ),
-        (nx.empty_graph(2), "agent 0 .and 1 others. is linked with nobody"),
+        (nx.empty_graph(2), "agent 0 .and 1 others. has no link"),
         (nx.Graph([(0, 1), (2, 3)]), "the graph falls into 2 parts that no link joins"),
         (nx.Graph([(1, 2)]), "nodes must be 0 … 1"),
         (nx.Graph([("a", "b")]), "nodes must be 0 … 1"),

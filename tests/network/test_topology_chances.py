@@ -107,6 +107,7 @@ def test_newcomers_go_by_degree():
     assert_binomial(missed, draws, 1 / 6)
 
 
+@pytest.mark.verification
 def test_small_regular_graphs_are_uniform():
     # There are 70 cubic graphs on six labelled nodes: K₃,₃ in 10 ways, the prism in 60.
     draws, random, complete_bipartite = 3000, np.random.default_rng(8), 0
@@ -127,6 +128,7 @@ def test_small_regular_graphs_are_uniform():
         assert_binomial(count, draws, 1 / 70)
 
 
+@pytest.mark.verification
 def test_small_sparse_regular_graphs_are_uniform():
     # On seven labelled nodes there are 360 heptagons, and 105 pairs of a triangle and a square (35 choices of
     # the triangle, three squares on the other four).

@@ -93,7 +93,7 @@ def test_a_table_program_may_have_written_it(tmp_path):
         ("g.csv", "0,inf\ninf,0\n", "is inf, which must be a positive number, or 0 for no link"),
         ("g.csv", "0,-1\n-1,0\n", "is -1, which must be a positive number"),
         ("g.csv", "0,1\n1,3\n", r"row 1, column 1 \(from 0\) is 3, which would link an agent with itself"),
-        ("g.csv", "0,1,0\n1,0,0\n0,0,0\n", "agent 2 is linked with nobody"),
+        ("g.csv", "0,1,0\n1,0,0\n0,0,0\n", "agent 2 has no link"),
         ("g.csv", "0,1,0,0\n1,0,0,0\n0,0,0,1\n0,0,1,0\n", "the graph falls into 2 parts"),
         ("g.csv", "0,1,1\n1,0,1\n", "must be a square matrix, got 2 × 3"),
         ("g.csv", "0,1\n1\n", r"g\.csv:2: must have 2 fields, got 1"),
@@ -120,7 +120,7 @@ def test_a_table_program_may_have_written_it(tmp_path):
         ("g.gml", "graph [ directed 1 node [ id 0 label 0 ] node [ id 1 label 1 ] edge [ source 0 target 1 ] ]",
          "the graph is directed; links must go both ways"),
         ("g.gml", "graph [ node [ id 0 label 0 ] node [ id 1 label 1 ] node [ id 2 label 2 ] "
-         "edge [ source 0 target 1 ] ]", "agent 2 is linked with nobody"),
+         "edge [ source 0 target 1 ] ]", "agent 2 has no link"),
         ("g.dat", "0 1\n", r"network\.topology\.format: cannot be told from the name g\.dat; say edge-list"),
     ],
 )  # fmt: skip

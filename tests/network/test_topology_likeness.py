@@ -62,7 +62,7 @@ def test_block_by_block_is_the_same(monkeypatch):
     profiles = np.random.default_rng(1).normal(size=(50, 3))
     topology, given_ = NearestNeighbours(neighbours=8), TopologyInputs(50, profiles=profiles)
     whole = draw_links(topology, given_)
-    monkeypatch.setattr(points, "_BLOCK", 150)
+    monkeypatch.setattr(points, "BLOCK", 150)
     assert_same(whole, draw_links(topology, given_))
 
 
@@ -107,7 +107,7 @@ def test_a_profile_that_is_zero_is_orthogonal_to_all(form):
         (
             NearestNeighbours(neighbours=1, metric="euclidean", symmetrise="and", allow_disconnected=True),
             np.array([[0.0], [1], [3], [7]]),
-            r"agent 2 \(and 1 others\) is linked with nobody",
+            r"agent 2 \(and 1 others\) has no link",
         ),
         (NearestNeighbours(neighbours=2, agents=5), np.ones((4, 2)), "is 5, but the data gives 4 agents"),
     ],
@@ -190,7 +190,7 @@ def test_a_hundred_agents_as_in_the_paper():
         (Similarity(), np.ones((3, 2)), r"targets must be 4 vectors, got an array of shape \(3, 2\)"),
         (Similarity(), np.diag([1.0, 1, 0, 1]), "the target of agent 2 is zero or not finite"),
         (Similarity(), np.full((4, 2), np.nan), "the target of agent 0 is zero or not finite"),
-        (Similarity(gamma=1e-4), np.eye(4), r"agent 0 \(and 3 others\) is linked with nobody"),
+        (Similarity(gamma=1e-4), np.eye(4), r"agent 0 \(and 3 others\) has no link"),
         (Similarity(keep_connected=100.0), np.eye(4), "with all weights, which is not above 100; a larger gamma"),
         (Similarity(agents=5), np.eye(4), "is 5, but the data gives 4 agents"),
     ],

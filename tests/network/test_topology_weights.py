@@ -23,8 +23,8 @@ from p2psim.network.topologies import (
     Topology,
     draw_links,
 )
-from p2psim.scenario.catalogue import catalogue, matching
 from p2psim.scenario.fields import explicit
+from p2psim.scenario.schema import catalogue, matching
 
 RULES = {
     "metropolis": lambda a, b, most: 1 / (1 + max(a, b)),

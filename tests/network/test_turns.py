@@ -17,7 +17,7 @@ import p2psim
 from p2psim.core import registry
 from p2psim.core.errors import InputError, MeaningError
 from p2psim.core.events import WAKE
-from p2psim.network.simpy_engine.turns import Turns, begin, exactly
+from p2psim.network.simpy_engine.base import Turns, begin, exactly
 from p2psim.network.spec import RunningNetwork, Steps
 from p2psim.testing import check_part
 

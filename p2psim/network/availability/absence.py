@@ -24,10 +24,10 @@ KEY = "network.availability"
 class Availability(Options):
     """Base of all kinds of availability: when agents are offline, and what happens meanwhile.
 
-    A kind of your own is a subclass with a ``kind``, keys of its own, and ``start``, ``misses`` or both.
+    A kind of your own is a subclass with a ``kind``, its own keys, and ``start``, ``misses`` or both.
 
-    An agent that is away does not wake, send or commit. Its Poisson clock ticks on, unheard: having no memory, one that
-    stood still meanwhile would give the same law of wakes.
+    An agent that is away does not wake, send or commit. Its Poisson clock ticks on, unheard: it has no memory, so that
+    a clock that stood still meanwhile would give the same distribution of wakes.
 
     Attributes
     ----------
@@ -65,6 +65,11 @@ class Availability(Options):
     )
     ideal: ClassVar[bool] = False
     has_spans: ClassVar[bool] = True
+
+    @property
+    def reasons(self) -> Sequence["Availability"]:
+        """The reasons for which agents are away or miss wakes: itself, or several parts."""
+        return (self,)
 
     @property
     def turns_alone(self) -> bool:

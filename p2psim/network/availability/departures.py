@@ -37,7 +37,7 @@ def _turn_once(part: Leave | Join, begins: bool, world: RunningNetwork, streams:
 
 
 class Leave(Availability):
-    """A share of the agents goes for good, each after a time of its own."""
+    """A share of the agents goes for good, each after its own time."""
 
     kind: Literal["leave"] = "leave"
     after: Quantity = Field(description="time after which an agent goes")
@@ -49,7 +49,7 @@ class Leave(Availability):
 
 
 class Join(Availability):
-    """A share of the agents comes late, each after a time of its own; ``rejoin`` says with what model."""
+    """A share of the agents comes late, each after its own time; ``rejoin`` says with what model."""
 
     kind: Literal["join"] = "join"
     after: Quantity = Field(description="time after which an agent comes")
@@ -72,7 +72,7 @@ class Remove(Availability):
     by: records
         number of records
     by: random
-        nothing: all alike
+        nothing: all with the same chance
     order: largest
         those with the most
     order: smallest

@@ -8,13 +8,14 @@ its location moved by σ²; that of the Weibull is the scale times G^{1/k} with 
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.options import ByKind, Few, OneOf, Options, PerAgent, Positive
+from p2psim.core.options import ByKind, Few, OneOf, Options, PerAgent, Positive, ProperSharePerAgent
+from p2psim.core.printing import exact
 from p2psim.core.randomness import Rewound, Streams
 from p2psim.network.availability.absence import KEY, Availability, Depends, tilted
 from p2psim.network.graph import Graph
@@ -56,7 +57,7 @@ class WeibullSpans(Options):
     """Spans that end ever less likely (shape below 1) or ever more likely (above) the longer they have lasted."""
 
     kind: Literal["weibull"] = "weibull"
-    shape: Positive = Field(0.5, description="k; 1 is the exponential law")
+    shape: Positive = Field(0.5, description="k; 1 is the exponential distribution")
 
     def durations(self, mean: float, random: np.random.Generator, size: int) -> np.ndarray:
         """Independent durations, shape (size,)."""
@@ -165,11 +166,15 @@ class Renewal(Availability, OneOf):
     alternatives: ClassVar[tuple[str, ...]] = ("down", "participation")
     up: PerAgent = Field(description="mean time that an agent stays")
     down: PerAgent | None = Field(None, description="mean time that it stays away")
-    participation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="instead of down: share of time that an agent is there"
+    participation: ProperSharePerAgent | None = Field(
+        None, description="instead of down: share of time that an agent is there, below 1"
     )
-    up_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that agents stay")
-    down_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that they stay away")
+    up_law: SpanDistribution = Field(
+        ExponentialSpans(), description="distribution of the times that agents stay"
+    )
+    down_law: SpanDistribution = Field(
+        ExponentialSpans(), description="distribution of the times that they stay away"
+    )
     depends: Depends | None = Field(
         None, description="which agents are away more than others, at the same mean"
     )
@@ -178,7 +183,8 @@ class Renewal(Availability, OneOf):
         """Mean times that each agent stays, and stays away, shape (n,) each."""
         up = members.values(self.up, f"{KEY}.up")
         if self.participation is not None:
-            down = up * (1 - self.participation) / self.participation
+            there = members.values(self.participation, f"{KEY}.participation")
+            down = up * (1 - there) / there
         else:
             assert self.down is not None
             down = members.values(self.down, f"{KEY}.down")
@@ -211,33 +217,41 @@ class Outage(Availability, OneOf):
     alternatives: ClassVar[tuple[str, ...]] = ("down", "participation")
     up: Positive = Field(description="mean time between outages of a group")
     down: Positive | None = Field(None, description="mean time that an outage lasts")
-    participation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="instead of down: share of time without an outage"
+    participation: ProperSharePerAgent | None = Field(
+        None,
+        description="instead of down: share of time without an outage; the same for all agents of a group",
     )
     regions: Few | None = Field(
-        None, description="so many regions of agents drawn at random, instead of the groups of the data"
+        None, description="number of regions of agents drawn at random, instead of the groups of the data"
     )
-    up_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times between outages")
-    down_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that outages last")
+    up_law: SpanDistribution = Field(
+        ExponentialSpans(), description="distribution of the times between outages"
+    )
+    down_law: SpanDistribution = Field(
+        ExponentialSpans(), description="distribution of the times that outages last"
+    )
     turns_alone: ClassVar[bool] = False
 
-    @property
-    def mean_down(self) -> float:
-        """Mean time that an outage lasts."""
-        if self.participation is not None:
-            return self.up * (1 - self.participation) / self.participation
-        assert self.down is not None
-        return self.down
+    def _downs(self, parts: list[np.ndarray], members: Members) -> list[float]:
+        """Mean time that an outage of each part lasts."""
+        if self.participation is None:
+            assert self.down is not None
+            return [self.down] * len(parts)
+        key, labels = f"{KEY}.participation", members.labels
+        there = members.values(self.participation, key)
+        for part in parts:
+            one, other = (int(part[place(there[part])]) for place in (np.argmin, np.argmax))
+            if there[one] != there[other]:
+                given = " and ".join(f"agent {labels[i]} has {exact(there[i])}" for i in (one, other))
+                raise MeaningError(key, f"{given}; agents that are away together need the same number")
+        return [self.up * (1 - share) / share for share in (float(there[part[0]]) for part in parts)]
 
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin each group's spans, from streams that no single agent has."""
         agents, random = world.links.agents, Rewound(streams.key("availability"))
-        for number, members in enumerate(
-            self._parts(world.members, streams.generator("availability", agents))
-        ):
-            turns = RenewalTurns(
-                random, agents + 1 + number, self.up, self.mean_down, self.up_law, self.down_law
-            )
+        parts = self._parts(world.members, streams.generator("availability", agents))
+        for number, (members, down) in enumerate(zip(parts, self._downs(parts, world.members), strict=True)):
+            turns = RenewalTurns(random, agents + 1 + number, self.up, down, self.up_law, self.down_law)
             world.presence.alternate(tuple(members.tolist()), turns.begins, turns)
 
     def _parts(self, members: Members, random: np.random.Generator) -> list[np.ndarray]:
@@ -250,9 +264,11 @@ class Outage(Availability, OneOf):
 
     def shares(self, members: Members, links: Graph) -> np.ndarray:
         """up/(up + down)."""
-        if self.regions is None:
-            members.grouped(KEY)
-        return np.full(links.agents, self.up / (self.up + self.mean_down))
+        parts = [np.arange(links.agents)] if self.regions else list(members.grouped(KEY).values())
+        shares = np.empty(links.agents)
+        for part, down in zip(parts, self._downs(parts, members), strict=True):
+            shares[part] = self.up / (self.up + down)
+        return shares
 
 
 class LearnerOutage(Availability):
@@ -261,8 +277,12 @@ class LearnerOutage(Availability):
     kind: Literal["learner"] = "learner"
     up: Positive = Field(description="mean time that it is there")
     down: Positive = Field(description="mean time that it is away")
-    up_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that it is there")
-    down_law: SpanDistribution = Field(ExponentialSpans(), description="law of the times that it is away")
+    up_law: SpanDistribution = Field(
+        ExponentialSpans(), description="distribution of the times that it is there"
+    )
+    down_law: SpanDistribution = Field(
+        ExponentialSpans(), description="distribution of the times that it is away"
+    )
 
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin the learner's spans."""

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationInfo, model_validator
 from p2psim.core.agent_names import AgentNames
 from p2psim.core.errors import MeaningError
 from p2psim.core.files import DataPath, Seal, checked, sealed
-from p2psim.core.options import OneOf, Options, Positive, SharePerAgent, Whole
+from p2psim.core.options import OneOf, Options, Positive, ProperSharePerAgent, SharePerAgent, Whole
 from p2psim.core.randomness import Streams
 from p2psim.core.text_tables import as_wide, header_of, lines_of, moment
 from p2psim.network.availability.absence import KEY, Availability
@@ -31,9 +31,7 @@ class Diurnal(Availability):
 
     kind: Literal["diurnal"] = "diurnal"
     period: Positive = Field(description="length of a day, in mean clock periods")
-    participation: Annotated[float, Field(gt=0, lt=1)] = Field(
-        description="share of a period that an agent is there"
-    )
+    participation: ProperSharePerAgent = Field(description="share of a period that an agent is there")
     phase: SharePerAgent | None = Field(
         None,
         description="where in the period an agent's presence begins, as a share of it; null: at random for each",
@@ -48,22 +46,26 @@ class Diurnal(Availability):
     def start(self, world: RunningNetwork, streams: Streams) -> None:
         """Begin everyone's days."""
         phases = self.phases(world.members, streams.generator("availability", world.links.agents))
-        for agent, phase in enumerate(phases.tolist()):
+        there = self._there(world.members)
+        for agent, (phase, share) in enumerate(zip(phases.tolist(), there.tolist(), strict=True)):
             # Of the day before and the first one, what has happened by time 0: there after an odd number of turns.
-            past = [turn for turn in itertools.islice(self._turns(phase), 4) if turn <= 0]
-            turns = itertools.islice(self._turns(phase), len(past), None)
+            past = [turn for turn in itertools.islice(self._turns(phase, share), 4) if turn <= 0]
+            turns = itertools.islice(self._turns(phase, share), len(past), None)
             world.presence.alternate((agent,), len(past) % 2 == 1, turns)
 
-    def _turns(self, phase: float) -> Iterator[float]:
+    def _there(self, members: Members) -> np.ndarray:
+        return members.values(self.participation, f"{KEY}.participation")
+
+    def _turns(self, phase: float, share: float) -> Iterator[float]:
         """When an agent comes and goes, by turns, from the day before the first one on."""
         for day in itertools.count(-1):
             yield (day + phase) * self.period
-            yield (day + (phase + self.participation)) * self.period
+            yield (day + (phase + share)) * self.period
 
     def shares(self, members: Members, links: Graph) -> np.ndarray:
         """The participation; phases are looked at so that wrong ones are found early."""
         self.phases(members, np.random.default_rng(0))
-        return np.full(links.agents, self.participation)
+        return self._there(members)
 
 
 class ScriptedInterval(Options):

@@ -1,18 +1,55 @@
-"""The ``channel`` part of a scenario."""
+"""The ``channel`` part of a scenario, and how what did not arrive is sent again."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from p2psim.core.distributions import Distribution
+from p2psim.core.distributions import Distribution, Quantity
 from p2psim.core.errors import MeaningError
-from p2psim.core.options import Fraction, NonNegative, Options
+from p2psim.core.options import ByKind, Fraction, NonNegative, Options
 from p2psim.network.channels.draws import Bandwidth, EdgeValue, Latency
-from p2psim.network.channels.effects import Effects
-from p2psim.network.channels.loss import Loss, loses_all
-from p2psim.network.channels.retransmission import NoRetransmission, ResendFresh, ResendSame, Retransmit
+from p2psim.network.channels.effects import Effects, Loss, loses_all
 from p2psim.network.graph import Graph
-from p2psim.network.verify_resending import Resending
+from p2psim.network.verify_messages import Resending
+
+Limit = Annotated[int, Field(ge=1, le=100)]
+
+_BACKOFF = Distribution(exponential=0.1)
+
+
+class NoRetransmission(Options):
+    """A message that does not arrive is gone."""
+
+    kind: Literal["none"] = "none"
+
+
+class ResendSame(Options):
+    """The same bytes are sent again, to each receiver that has not acknowledged them: free in privacy.
+
+    Whatever kept an attempt from arriving, the sender learns of it when it fails, and tries again after ``backoff``.
+    An acknowledgement takes no airtime; one that is lost makes the sender send again what the receiver has, who takes
+    no notice. A sender that is away when it is to try again gives up.
+    """
+
+    kind: Literal["same"] = "same"
+    limit: Limit = Field(3, description="the most times that a message is sent again to a receiver")
+    backoff: Quantity = Field(_BACKOFF, description="time from the end of an attempt to the next")
+    acknowledge: Fraction = Field(0.0, description="probability that an acknowledgement is lost")
+
+
+class ResendFresh(Options):
+    """An owner whose answer was lost gives it again with a new release, which costs privacy; for a star.
+
+    Queries are not sent again. The owner gives up when it hears a newer query, may make no more releases, or is away.
+    """
+
+    kind: Literal["fresh"] = "fresh"
+    limit: Limit = Field(3, description="the most times that an answer to a query is repeated")
+    backoff: Quantity = Field(_BACKOFF, description="time from the loss to the next answer")
+
+
+Retransmit = ByKind[NoRetransmission | ResendSame | ResendFresh]
+
 
 #: Without a backoff of its own, carrier sensing waits this many airtimes on average.
 BACKOFF_AIRTIMES = 10.0
@@ -29,11 +66,11 @@ class Channel(Options):
     collision: none
         messages do not disturb one another
     collision: aloha
-        who has something to send sends; what overlaps where it is heard is lost
+        agents transmit at once; transmissions that overlap at a receiver are lost
     collision: slotted
         ALOHA whose transmissions begin at whole slots
     collision: carrier-sense
-        who hears another waits a random time, then tries again
+        a sender that hears another waits a random time, then tries again
     while_sending: wait
         it waits its turn
     while_sending: overlap
@@ -64,7 +101,7 @@ class Channel(Options):
         None,
         description="whether everybody hears everybody; otherwise neighbours hear each other; null: on a star, yes",
     )
-    half_duplex: bool = Field(False, description="whether who sends hears nothing meanwhile")
+    half_duplex: bool = Field(False, description="whether an agent that sends hears nothing meanwhile")
     capture: Fraction = Field(
         0.0,
         description="probability that a transmission which began in quiet survives those that begin during it",
@@ -80,7 +117,7 @@ class Channel(Options):
         "times the longest airtime",
     )
     attempts: Annotated[int, Field(ge=1, le=1000)] = Field(
-        16, description="of carrier-sense: after so many vain attempts the message is dropped"
+        16, description="of carrier-sense: after this many failed attempts the message is dropped"
     )
     retransmit: Retransmit = Field(NoRetransmission(), description="whether what was lost is sent again")
     effects: Effects | None = Field(
@@ -136,7 +173,7 @@ class Channel(Options):
         return loses_all(self.loss, links)
 
     def check(self, links: Graph) -> None:
-        """Refuse what means nothing on these links.
+        """Refuse keys that mean nothing on these links.
 
         Raises
         ------

@@ -15,6 +15,7 @@ from p2psim.core.distributions import Distribution, sample
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER
 from p2psim.core.options import NonNegative, NumberOr, Options, Positive
+from p2psim.core.printing import exact
 from p2psim.core.randomness import Rewound, Streams
 from p2psim.network.graph import Graph
 from p2psim.network.spec import RunningNetwork
@@ -154,7 +155,7 @@ class EdgeValue(Options):
         if wrong.size:
             limit = f"between 0 and {most:g}" if most < float("inf") else "0 or more"
             raise MeaningError(
-                f"{key}.edge", f"{self.edge!r} must be {limit} on every link, got {wrong[0]:g}"
+                f"{key}.edge", f"{self.edge!r} must be {limit} on every link, got {exact(wrong[0])}"
             )
         return values
 

@@ -6,6 +6,7 @@ See `p2psim.network.exchanges.gossip`; steps are in the order in which they are 
 import numpy as np
 
 from p2psim.core.compiled import njit
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.calendar import (
     agents,
     asked,
@@ -21,41 +22,6 @@ from p2psim.network.compiled_engine.calendar import (
 from p2psim.network.compiled_engine.links import draw_partner, is_alone, is_there, way_back
 from p2psim.network.compiled_engine.medium import offer
 from p2psim.network.compiled_engine.receptions import link_at, near, other_end
-from p2psim.network.compiled_engine.state import (
-    ALONE,
-    ANSWER,
-    AVERAGES,
-    BROADCAST,
-    BUSY,
-    BY_COMMITS,
-    CLOSE,
-    COMMIT,
-    DROP,
-    EDGE,
-    EXHAUSTED,
-    JOIN_BACK,
-    LEARNER,
-    MAY_END,
-    NEIGHBOURS,
-    NEXT_WORK,
-    NOBODY,
-    NONE,
-    NOTHING,
-    OFFLINE,
-    OK,
-    PULL,
-    PUSH,
-    PUSH_PULL,
-    RUNNING,
-    SEND,
-    SPENT,
-    SUPERSEDED,
-    SWAP,
-    UPDATE,
-    UPDATES,
-    WAKE,
-    ZERO,
-)
 from p2psim.network.compiled_engine.travel import carry, start_spreading
 from p2psim.network.compiled_engine.work import begin_work, drop_waiting, is_computing, let_wait, stop_work
 
@@ -66,10 +32,10 @@ def hand_over(m, radio, place):  # type: ignore[no-untyped-def]
     e = messages(m)[place]
     if radio is not None:
         s = m.state
-        if s.longest != 0.0 and (s.question if e.version == NONE else s.loaded) != 0.0:
+        if s.longest != 0.0 and (s.question if e.version == st.NONE else s.loaded) != 0.0:
             offer(m, place)
             return
-    if e.receiver == NEIGHBOURS:
+    if e.receiver == st.NEIGHBOURS:
         start_spreading(m, place)
     else:
         carry(m, place)
@@ -79,8 +45,8 @@ def hand_over(m, radio, place):  # type: ignore[no-untyped-def]
 def send(m, sender, receiver, link, version, cause, release, what, query, tries):  # type: ignore[no-untyped-def]
     """Send a message to one receiver; ``query`` and ``tries``: see `learner`."""
     s = m.state
-    number = write(m, SEND, sender, receiver, version, cause, release, OK)
-    if release != NONE:
+    number = write(m, st.SEND, sender, receiver, version, cause, release, st.OK)
+    if release != st.NONE:
         s.in_flight += 1
     hand_over(m, m.radio, _message(m, sender, receiver, link, version, number, release, what, query, tries))
     return number
@@ -92,9 +58,9 @@ def send_to_all(m, sender, version, cause, release, what, query):  # type: ignor
     s = m.state
     first, last = near(m, sender)
     link = link_at(m, first)
-    receiver = other_end(m, sender, link) if last == first + 1 else NEIGHBOURS
-    number = write(m, SEND, sender, receiver, version, cause, release, OK)
-    if release != NONE:
+    receiver = other_end(m, sender, link) if last == first + 1 else st.NEIGHBOURS
+    number = write(m, st.SEND, sender, receiver, version, cause, release, st.OK)
+    if release != st.NONE:
         s.in_flight += last - first
     hand_over(m, m.radio, _message(m, sender, receiver, link, version, number, release, what, query, 0))
     return number
@@ -107,7 +73,7 @@ def _message(m, sender, receiver, link, version, number, release, what, query, t
     e = messages(m)[place]
     e.number, e.version, e.query, e.link = number, version, query, link
     e.sender, e.receiver, e.release = sender, receiver, release
-    e.tries, e.what, e.lane, e.outcome, e.has_arrived = tries, what, 0, OK, 0
+    e.tries, e.what, e.lane, e.outcome, e.has_arrived = tries, what, 0, st.OK, 0
     return place
 
 
@@ -115,8 +81,8 @@ def _message(m, sender, receiver, link, version, number, release, what, query, t
 def settle(m):  # type: ignore[no-untyped-def]
     """End the run if no agent may make a release any more, and none is on its way."""
     s = m.state
-    if s.able == 0 and s.in_flight == 0 and s.state == RUNNING:
-        s.state = EXHAUSTED
+    if s.able == 0 and s.in_flight == 0 and s.state == st.RUNNING:
+        s.state = st.EXHAUSTED
 
 
 @njit(forceinline=True)
@@ -129,8 +95,8 @@ def may_end(m):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def ended(m, release):  # type: ignore[no-untyped-def]
     """Write down that a release is not on its way any more once all that follows from it has happened."""
-    if release != NONE:
-        push(m, MAY_END, ZERO, ZERO, ZERO)
+    if release != st.NONE:
+        push(m, st.MAY_END, st.ZERO, st.ZERO, st.ZERO)
 
 
 @njit(forceinline=True)
@@ -145,7 +111,7 @@ def make_release(m, agent):  # type: ignore[no-untyped-def]
     a, s = agents(m)[agent], m.state
     number = a.release
     if number >= a.limit and s.goes_on:
-        return NONE
+        return st.NONE
     a.release = number + 1
     if number + 1 == a.limit and not s.goes_on:
         deactivate(m, agent)
@@ -166,9 +132,9 @@ def commit(m, agent, peer, cause, release):  # type: ignore[no-untyped-def]
     s, a = m.state, agents(m)[agent]
     a.version += 1
     s.commits += 1
-    write(m, COMMIT, agent, peer, a.version, cause, release, OK)
+    write(m, st.COMMIT, agent, peer, a.version, cause, release, st.OK)
     if s.commits == s.last:
-        s.state = BY_COMMITS
+        s.state = st.BY_COMMITS
 
 
 @njit(forceinline=True)
@@ -176,23 +142,23 @@ def commit_of_learner(m, peer, cause, release):  # type: ignore[no-untyped-def]
     """Write an update of the learner's model, and end the run if it was the last."""
     s = m.state
     s.commits += 1
-    write(m, COMMIT, LEARNER, peer, s.commits, cause, release, OK)
+    write(m, st.COMMIT, st.LEARNER, peer, s.commits, cause, release, st.OK)
     if s.commits == s.last:
-        s.state = BY_COMMITS
+        s.state = st.BY_COMMITS
 
 
 @njit(forceinline=True)
 def _updates_on_waking(m):  # type: ignore[no-untyped-def]
     """Whether agents update their models when they wake."""
     s = m.state
-    return s.pattern == BROADCAST or (s.pattern == PUSH and not s.hears)
+    return s.pattern == st.BROADCAST or (s.pattern == st.PUSH and not s.hears)
 
 
 @njit(forceinline=True)
 def _works_first(m):  # type: ignore[no-untyped-def]
     """Whether in push-pull agents compute before they send."""
     s = m.state
-    return s.pattern == PUSH_PULL and s.one_sided and not s.hears
+    return s.pattern == st.PUSH_PULL and s.one_sided and not s.hears
 
 
 @njit(forceinline=True)
@@ -205,23 +171,23 @@ def _only_answers(m, agent):  # type: ignore[no-untyped-def]
 def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
     """An agent's clock ticked."""
     s = m.state
-    tells = s.pattern == PUSH and s.hears
+    tells = s.pattern == st.PUSH and s.hears
     if not tells and not s.goes_on and is_spent(m, agent):
-        write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, SPENT)
+        write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
         return
     is_busy = s.blocking != 0 and asked(m)[agent] != 0
     if compute is not None and s.computes and not tells:
         is_busy = is_busy or is_computing(m, agent)
     if is_busy:
-        write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, BUSY)
+        write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.BUSY)
         return
     if is_alone(m, m.changing, agent) and not _only_answers(m, agent):
-        write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, ALONE)
+        write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.ALONE)
         return
-    wake = write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, OK)
-    works_first = s.pattern == EDGE or _updates_on_waking(m) or _works_first(m) or _only_answers(m, agent)
+    wake = write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
+    works_first = s.pattern == st.EDGE or _updates_on_waking(m) or _works_first(m) or _only_answers(m, agent)
     if compute is not None and s.computes and works_first:
-        begin_work(m, agent, agents(m)[agent].version, wake, NOTHING, NOBODY, NONE)
+        begin_work(m, agent, agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
     else:
         act(m, agent, wake)
 
@@ -231,36 +197,36 @@ def act(m, agent, cause):  # type: ignore[no-untyped-def]
     """Do what an agent has woken for, because of its wake, or of what it has computed."""
     s, a = m.state, agents(m)[agent]
     if _only_answers(m, agent):
-        _commit_heard(m, agent, NOBODY, cause)
+        _commit_heard(m, agent, st.NOBODY, cause)
         return
-    version, release = a.version, NONE
+    version, release = a.version, st.NONE
     if _updates_on_waking(m):
         release = make_release(m, agent)
-        commit(m, agent, NOBODY, cause, release)
+        commit(m, agent, st.NOBODY, cause, release)
         cause, version = s.seq - 1, version + 1
-        if s.state != RUNNING or is_alone(m, m.changing, agent):
+        if s.state != st.RUNNING or is_alone(m, m.changing, agent):
             return
-        if s.pattern == BROADCAST:
-            send_to_all(m, agent, version, cause, release, NOTHING, NONE)
+        if s.pattern == st.BROADCAST:
+            send_to_all(m, agent, version, cause, release, st.NOTHING, st.NONE)
             return
-    elif s.pattern == EDGE:
+    elif s.pattern == st.EDGE:
         release = make_release(m, agent)
-    elif s.pattern == PULL:
-        version = NONE
-    what = NOTHING
-    if s.pattern == PULL:
-        what = ANSWER
-    elif s.pattern == PUSH_PULL:
-        what = SWAP
+    elif s.pattern == st.PULL:
+        version = st.NONE
+    what = st.NOTHING
+    if s.pattern == st.PULL:
+        what = st.ANSWER
+    elif s.pattern == st.PUSH_PULL:
+        what = st.SWAP
         if s.blocking:
             asked(m)[agent] = 1
-    elif s.pattern == EDGE:
-        what = JOIN_BACK
+    elif s.pattern == st.EDGE:
+        what = st.JOIN_BACK
     elif s.hears:
-        what = UPDATE
+        what = st.UPDATE
     link = draw_partner(m, m.changing, agent, a.begun)
     a.begun += 1
-    send(m, agent, np.int64(indices(m)[link]), link, version, cause, release, what, NONE, 0)
+    send(m, agent, np.int64(indices(m)[link]), link, version, cause, release, what, st.NONE, 0)
 
 
 @njit()
@@ -272,31 +238,42 @@ def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     link = way_back(m, m.changing, agent, sender, link)
     # Where the link has gone there is no answer.
     answers = is_there(m, m.changing, link)
-    if s.blocking and what == UPDATE:
+    if s.blocking and what == st.UPDATE:
         asked(m)[agent] = 0
     elif s.blocking and not answers:
         asked(m)[sender] = 0
-    if not answers and (what == ANSWER or what == JOIN_BACK):  # noqa: SIM109
+    if not answers and (what == st.ANSWER or what == st.JOIN_BACK):
         return
-    if what == UPDATE:
+    if what == st.UPDATE:
         update(m, compute, agent, sender, delivery)
-    elif what == CLOSE:
-        commit(m, agent, sender, delivery, NONE)
-    elif what == ANSWER:
-        send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE, NONE, ZERO)
-    elif what == SWAP:
+    elif what == st.CLOSE:
+        commit(m, agent, sender, delivery, st.NONE)
+    elif what == st.ANSWER:
+        send(m, agent, sender, link, agents(m)[agent].version, delivery, st.NONE, st.UPDATE, st.NONE, st.ZERO)
+    elif what == st.SWAP:
         if s.one_sided:
             # The other's release may be the last one: this update still belongs to it.
             s.in_flight += 1
-            push(m, MAY_END, ZERO, ZERO, ZERO)
-            push(m, AVERAGES, delivery, agent, sender)
+            push(m, st.MAY_END, st.ZERO, st.ZERO, st.ZERO)
+            push(m, st.AVERAGES, delivery, agent, sender)
         else:
-            push(m, UPDATES, delivery, agent, sender)
+            push(m, st.UPDATES, delivery, agent, sender)
         if answers:
-            send(m, agent, sender, link, agents(m)[agent].version, delivery, NONE, UPDATE, NONE, ZERO)
-    elif what == JOIN_BACK and (s.goes_on or not is_spent(m, agent)):
+            send(
+                m,
+                agent,
+                sender,
+                link,
+                agents(m)[agent].version,
+                delivery,
+                st.NONE,
+                st.UPDATE,
+                st.NONE,
+                st.ZERO,
+            )
+    elif what == st.JOIN_BACK and (s.goes_on or not is_spent(m, agent)):
         if compute is not None and s.computes:
-            compute_with(m, agent, delivery, JOIN_BACK, sender, link)
+            compute_with(m, agent, delivery, st.JOIN_BACK, sender, link)
         else:
             _join_back(m, agent, sender, link, delivery)
 
@@ -308,7 +285,7 @@ def update(m, compute, agent, peer, delivery):  # type: ignore[no-untyped-def]
     if not s.goes_on and is_spent(m, agent):
         return
     if compute is not None and s.computes and not _works_first(m):
-        compute_with(m, agent, delivery, UPDATE, peer, NONE)
+        compute_with(m, agent, delivery, st.UPDATE, peer, st.NONE)
     else:
         _commit_heard(m, agent, peer, delivery)
 
@@ -317,7 +294,7 @@ def update(m, compute, agent, peer, delivery):  # type: ignore[no-untyped-def]
 def _commit_heard(m, agent, peer, cause):  # type: ignore[no-untyped-def]
     """Commit with a model that was heard."""
     commit(m, agent, peer, cause, make_release(m, agent))
-    if m.state.state == RUNNING:
+    if m.state.state == st.RUNNING:
         settle(m)
 
 
@@ -325,7 +302,7 @@ def _commit_heard(m, agent, peer, cause):  # type: ignore[no-untyped-def]
 def _join_back(m, agent, sender, link, cause):  # type: ignore[no-untyped-def]
     """Send local steps back to the end of a link that has woken."""
     release = make_release(m, agent)
-    send(m, agent, sender, link, agents(m)[agent].version, cause, release, CLOSE, NONE, ZERO)
+    send(m, agent, sender, link, agents(m)[agent].version, cause, release, st.CLOSE, st.NONE, st.ZERO)
 
 
 # Time to compute
@@ -334,8 +311,8 @@ def _join_back(m, agent, sender, link, cause):  # type: ignore[no-untyped-def]
 @njit()
 def compute_with(m, agent, delivery, what, peer, link):  # type: ignore[no-untyped-def]
     """Compute with a model that was heard, or let it wait; it takes the place of one that waits."""
-    if is_computing(m, agent) or workers(m)[agent].waiting != NONE:
-        drop_waiting(m, agent, SUPERSEDED)
+    if is_computing(m, agent) or workers(m)[agent].waiting != st.NONE:
+        drop_waiting(m, agent, st.SUPERSEDED)
         let_wait(m, agent, delivery, peer, link)
     else:
         begin_work(m, agent, agents(m)[agent].version, delivery, what, peer, link)
@@ -346,12 +323,12 @@ def end_work(m, agent):  # type: ignore[no-untyped-def]
     """An agent has computed: let follow what follows, and then begin with the model that waits."""
     what, peer, link = workers(m)[agent].what, workers(m)[agent].peer, workers(m)[agent].link
     version, begin = workers(m)[agent].version, stop_work(m, agent)
-    push(m, NEXT_WORK, agent, ZERO, ZERO)
-    if what == UPDATE:
+    push(m, st.NEXT_WORK, agent, st.ZERO, st.ZERO)
+    if what == st.UPDATE:
         _commit_heard(m, agent, peer, begin)
     elif _needs_link(m, agent) and _has_no_link(m, m.changing, agent, what, link):
-        write(m, DROP, agent, NOBODY, version, begin, NONE, ALONE)
-    elif what == JOIN_BACK:
+        write(m, st.DROP, agent, st.NOBODY, version, begin, st.NONE, st.ALONE)
+    elif what == st.JOIN_BACK:
         _join_back(m, agent, peer, link, begin)
     else:
         act(m, agent, begin)
@@ -360,13 +337,13 @@ def end_work(m, agent):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def _needs_link(m, agent):  # type: ignore[no-untyped-def]
     """Whether what an agent has computed is sent before anything is committed."""
-    return m.state.pattern == EDGE or (_works_first(m) and not _only_answers(m, agent))
+    return m.state.pattern == st.EDGE or (_works_first(m) and not _only_answers(m, agent))
 
 
 @njit(forceinline=True)
 def _has_no_link(m, changing, agent, what, link):  # type: ignore[no-untyped-def]
     """Whether the links are gone over which local steps were to be sent."""
-    if what == JOIN_BACK:
+    if what == st.JOIN_BACK:
         return not is_there(m, changing, link)
     return is_alone(m, changing, agent)
 
@@ -375,14 +352,14 @@ def _has_no_link(m, changing, agent, what, link):  # type: ignore[no-untyped-def
 def next_work(m, agent):  # type: ignore[no-untyped-def]
     """Begin with the model that waits, if there is one."""
     s, w = m.state, workers(m)[agent]
-    if w.waiting == NONE:
+    if w.waiting == st.NONE:
         return
     if not s.goes_on and is_spent(m, agent):
-        drop_waiting(m, agent, SPENT)
+        drop_waiting(m, agent, st.SPENT)
     elif not is_computing(m, agent):
         delivery = w.waiting
-        w.waiting = NONE
-        what = JOIN_BACK if s.pattern == EDGE else UPDATE
+        w.waiting = st.NONE
+        what = st.JOIN_BACK if s.pattern == st.EDGE else st.UPDATE
         begin_work(m, agent, agents(m)[agent].version, delivery, what, w.waiting_peer, w.waiting_link)
 
 
@@ -390,5 +367,5 @@ def next_work(m, agent):  # type: ignore[no-untyped-def]
 def cancel_work(m, agent):  # type: ignore[no-untyped-def]
     """Drop the work of an agent that has left, and the model that waits."""
     version = workers(m)[agent].version
-    write(m, DROP, agent, NOBODY, version, stop_work(m, agent), NONE, OFFLINE)
-    drop_waiting(m, agent, OFFLINE)
+    write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.OFFLINE)
+    drop_waiting(m, agent, st.OFFLINE)

@@ -20,28 +20,7 @@ from numba.np.numpy_support import from_dtype
 from p2psim.core.compiled import njit
 from p2psim.core.events import EVENT
 from p2psim.core.philox import intrinsic
-from p2psim.network.compiled_engine.state import (
-    ABSENCE,
-    AGENT,
-    ARRIVAL,
-    CHANNEL,
-    CURSOR,
-    LAW,
-    LINK,
-    LINK_TURN,
-    MESSAGE,
-    NODE,
-    NONE,
-    OWNER,
-    PLACE,
-    RADIO,
-    RECEPTION,
-    SENDER,
-    STATE,
-    TASK,
-    TURN,
-    WORKER,
-)
+from p2psim.network.compiled_engine import state as st
 
 #: Length of an array as kernels see it: who reads it knows how many elements there are.
 _MANY = 1 << 40
@@ -50,8 +29,8 @@ _MANY = 1 << 40
 def _array(name: str, dtype: Any) -> Callable[[Any], np.ndarray]:
     """What gives kernels an array of a run, by its name in the state and the type of its elements."""
     kind = types.Array(from_dtype(np.dtype(dtype)), 1, "C")
-    assert STATE.fields is not None
-    place = STATE.fields[f"at_{name}"][1]
+    assert st.STATE.fields is not None
+    place = st.STATE.fields[f"at_{name}"][1]
 
     @intrinsic
     def array(typing_context: Any, m: Any) -> Any:
@@ -74,7 +53,7 @@ def _array(name: str, dtype: Any) -> Callable[[Any], np.ndarray]:
 #: The array of events.
 out = _array("out", EVENT)
 #: Agents, and the learner last.
-agents = _array("agents", AGENT)
+agents = _array("agents", st.AGENT)
 #: 1 where an agent is online; the learner is last.
 present = _array("present", np.uint8)
 #: 1 where an agent can still make a release.
@@ -84,21 +63,21 @@ due = _array("due", np.float64)
 #: Their messages.
 due_messages = _array("due_messages", np.int64)
 #: Messages in flight and timers.
-messages = _array("messages", MESSAGE)
+messages = _array("messages", st.MESSAGE)
 #: Tasks, a stack.
-tasks = _array("tasks", TASK)
+tasks = _array("tasks", st.TASK)
 #: Elements of lists.
-nodes = _array("nodes", NODE)
+nodes = _array("nodes", st.NODE)
 #: Where each agent's links begin.
 indptr = _array("indptr", np.int64)
 #: Other ends of links.
 indices = _array("indices", np.int32)
 #: Laws of random quantities.
-laws = _array("laws", LAW)
+laws = _array("laws", st.LAW)
 #: Draws made of each law by each agent.
 places = _array("places", np.int64)
 #: Where draws of an agent are in the table.
-cursors = _array("cursors", CURSOR)
+cursors = _array("cursors", st.CURSOR)
 #: Draws that NumPy made.
 table = _array("table", np.float64)
 #: Times of the agents' next wakes, a heap.
@@ -110,13 +89,13 @@ missed_keys = _array("missed_keys", np.uint64)
 #: Of each reason, each agent's chance to miss a wake.
 miss_chances = _array("miss_chances", np.float64)
 #: Turns of presence, in order.
-turns = _array("turns", TURN)
+turns = _array("turns", st.TURN)
 #: Where each group begins in `group_agents`.
 group_starts = _array("group_starts", np.int64)
 #: Agents of the groups that turn.
 group_agents = _array("group_agents", np.int64)
 #: Why agents are offline; the learner is last.
-absences = _array("absences", ABSENCE)
+absences = _array("absences", st.ABSENCE)
 #: Latency of each link.
 travel_times = _array("travel_times", np.float64)
 #: Chance that a delivery is lost, of all links or of each.
@@ -124,19 +103,19 @@ chances = _array("chances", np.float64)
 #: Draws of losses by each sender for what it sends again.
 drawn = _array("drawn", np.int64)
 #: States of links that lose in bursts.
-link_states = _array("link_states", LINK)
+link_states = _array("link_states", st.LINK)
 #: Draws of acknowledgements by each sender.
 acknowledged = _array("acknowledged", np.int64)
 #: What owners have heard and owe.
-owners = _array("owners", OWNER)
+owners = _array("owners", st.OWNER)
 #: Of each message what a shared medium needs.
-radios = _array("radios", RADIO)
+radios = _array("radios", st.RADIO)
 #: Transmissions as they are received.
-receptions = _array("receptions", RECEPTION)
+receptions = _array("receptions", st.RECEPTION)
 #: What is on the air at each place.
-air = _array("air", PLACE)
+air = _array("air", st.PLACE)
 #: Senders on a shared medium; the learner is last.
-senders = _array("senders", SENDER)
+senders = _array("senders", st.SENDER)
 #: On a graph that changes, places of the links of each agent that are there, in rising order, from its ``indptr`` on.
 active = _array("active", np.int64)
 #: How many there are.
@@ -146,9 +125,9 @@ is_active = _array("is_active", np.uint8)
 #: Weights of all links.
 link_weights = _array("link_weights", np.float64)
 #: Links that come and go, in order.
-link_turns = _array("link_turns", LINK_TURN)
+link_turns = _array("link_turns", st.LINK_TURN)
 #: Who computes what.
-workers = _array("workers", WORKER)
+workers = _array("workers", st.WORKER)
 #: 1 where an owner was drawn for this round, an agent has sent its model in it, or waits for an answer.
 asked = _array("asked", np.uint8)
 #: 1 where an agent is of the side that asks.
@@ -236,7 +215,7 @@ def take_node(m, x, y, i, j):  # type: ignore[no-untyped-def]
     node.y = y
     node.i = i
     node.j = j
-    node.next = NONE
+    node.next = st.NONE
     return place
 
 
@@ -264,7 +243,7 @@ def push(m, what, message, link, last):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def _agent_of(e):  # type: ignore[no-untyped-def]
     """The agent that an appointment is sorted by: who gets a message that arrives, and otherwise who acts."""
-    return e.receiver if e.order == CHANNEL and e.kind == ARRIVAL else e.sender
+    return e.receiver if e.order == st.CHANNEL and e.kind == st.ARRIVAL else e.sender
 
 
 @njit()

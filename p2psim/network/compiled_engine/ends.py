@@ -1,6 +1,6 @@
 """How messages end at their receivers: they arrive, are held for who is offline, are lost, or are sent again.
 
-See `p2psim.network.channels.retransmission` for what is sent again, and `p2psim.network.availability` for who leaves,
+See `p2psim.network.channels.channel` for what is sent again, and `p2psim.network.availability` for who leaves,
 comes back, or is gone for good.
 """
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import philox_block, uniform
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.agents import deactivate, ended, hand_over, hear_neighbour, settle
 from p2psim.network.compiled_engine.calendar import (
     absences,
@@ -29,42 +30,6 @@ from p2psim.network.compiled_engine.calendar import (
 )
 from p2psim.network.compiled_engine.learner import hear_asker, hear_server, lose
 from p2psim.network.compiled_engine.receptions import link_at, near, other_end
-from p2psim.network.compiled_engine.state import (
-    ACKNOWLEDGE,
-    ACKNOWLEDGEMENT,
-    AGAIN_WAIT,
-    DELIVER,
-    DROP,
-    GO,
-    GOES,
-    GONE,
-    GONE_WORK,
-    JOIN,
-    JOINS,
-    LEARNER,
-    LEAVE,
-    LEAVES,
-    LOSE_HELD,
-    NOBODY,
-    NONE,
-    OFFLINE,
-    OK,
-    REJOIN,
-    RESENDING,
-    RESET,
-    RESUME_WORK,
-    RETRY,
-    RETURNED,
-    STALE,
-    STOPS_WORK,
-    SWAP,
-    TAKE_HELD,
-    TURN_GROUP,
-    UNACKNOWLEDGED,
-    WAIT,
-    WAIT_AGAIN,
-    ZERO,
-)
 from p2psim.network.compiled_engine.synchronous import end_in_round
 from p2psim.network.compiled_engine.travel import copy_to, draw, lacks
 
@@ -73,7 +38,7 @@ from p2psim.network.compiled_engine.travel import copy_to, draw, lacks
 def end(m, acknowledged, place):  # type: ignore[no-untyped-def]
     """A message ends at its receiver, or is lost on its way."""
     e = messages(m)[place]
-    if e.outcome != OK:
+    if e.outcome != st.OK:
         fail(m, acknowledged, place, e.outcome)
     elif acknowledged is None:
         arrive(m, m.presence, place)
@@ -86,11 +51,11 @@ def _arrive_once(m, place):  # type: ignore[no-untyped-def]
     """Take in a message that may have been sent again, and acknowledge it."""
     s, e = m.state, messages(m)[place]
     if not _takes_in(m, m.presence, e.receiver):
-        fail(m, m.acknowledged, place, OFFLINE)
+        fail(m, m.acknowledged, place, st.OFFLINE)
     elif s.acknowledge == 0:
         arrive(m, m.presence, place)
     else:
-        push(m, ACKNOWLEDGE, place, ZERO, ZERO)
+        push(m, st.ACKNOWLEDGE, place, st.ZERO, st.ZERO)
         if not e.has_arrived:
             arrive(m, m.presence, copy_to(m, place, e.receiver, e.link))
 
@@ -102,9 +67,9 @@ def acknowledge(m, place):  # type: ignore[no-untyped-def]
     who = row(m, e.sender)
     drawn = acknowledged(m)[who]
     acknowledged(m)[who] = drawn + 1
-    if uniform(key(m, ACKNOWLEDGEMENT), e.sender, drawn) < s.acknowledge and e.tries < s.again:
+    if uniform(key(m, st.ACKNOWLEDGEMENT), e.sender, drawn) < s.acknowledge and e.tries < s.again:
         e.has_arrived = 1
-        wait_to_send(m, place, UNACKNOWLEDGED)
+        wait_to_send(m, place, st.UNACKNOWLEDGED)
     else:
         free_message(m, place)
 
@@ -126,17 +91,17 @@ def arrive(m, presence, place):  # type: ignore[no-untyped-def]
         who = row(m, e.receiver)
         if not present(m)[who]:
             if not _takes_in(m, presence, e.receiver):
-                lose_message(m, place, OFFLINE)
+                lose_message(m, place, st.OFFLINE)
                 return
             last = absences(m)[who].last_held
-            e.next = NONE
-            if last == NONE:
+            e.next = st.NONE
+            if last == st.NONE:
                 absences(m)[who].first_held = place
             else:
                 messages(m)[last].next = place
             absences(m)[who].last_held = place
             return
-    delivery = write(m, DELIVER, e.receiver, e.sender, e.version, e.number, e.release, OK)
+    delivery = write(m, st.DELIVER, e.receiver, e.sender, e.version, e.number, e.release, st.OK)
     _heard(m, m.gossip, m.request, m.queries, m.synchronous, m.compute, place, delivery)
     free_message(m, place)
 
@@ -162,7 +127,7 @@ def _lost(m, gossip, request, queries, synchronous, place):  # type: ignore[no-u
         if m.state.blocking:
             # An agent waits in vain for an answer.
             e = messages(m)[place]
-            asked(m)[e.sender if e.what == SWAP else e.receiver] = 0
+            asked(m)[e.sender if e.what == st.SWAP else e.receiver] = 0
     elif request is not None or queries is not None:
         lose(m, place)
     elif synchronous is not None:
@@ -173,7 +138,7 @@ def _lost(m, gossip, request, queries, synchronous, place):  # type: ignore[no-u
 def lose_message(m, place, outcome):  # type: ignore[no-untyped-def]
     """Drop a message on its way to a receiver."""
     e = messages(m)[place]
-    write(m, DROP, e.receiver, e.sender, e.version, e.number, e.release, outcome)
+    write(m, st.DROP, e.receiver, e.sender, e.version, e.number, e.release, outcome)
     ended(m, e.release)
     _lost(m, m.gossip, m.request, m.queries, m.synchronous, place)
     free_message(m, place)
@@ -204,14 +169,14 @@ def wait_to_send(m, place, outcome):  # type: ignore[no-untyped-def]
     s, e = m.state, messages(m)[place]
     e.outcome = outcome
     who = row(m, e.sender)
-    if lacks(m, WAIT_AGAIN, who):
-        push(m, AGAIN_WAIT, place, outcome, ZERO)
+    if lacks(m, st.WAIT_AGAIN, who):
+        push(m, st.AGAIN_WAIT, place, outcome, st.ZERO)
         return
-    wait = draw(m, WAIT_AGAIN, who)
+    wait = draw(m, st.WAIT_AGAIN, who)
     if wait == 0.0:
         send_again(m, place)
     else:
-        appoint(m, s.now + wait, place, WAIT, RESENDING, e.number, e.receiver)
+        appoint(m, s.now + wait, place, st.WAIT, st.RESENDING, e.number, e.receiver)
 
 
 @njit()
@@ -222,8 +187,8 @@ def send_again(m, place):  # type: ignore[no-untyped-def]
         _give_up(m, place, e.outcome)
         return
     e.tries += 1
-    write(m, RETRY, e.sender, e.receiver, e.version, e.number, e.release, e.outcome)
-    e.lane, e.outcome = 1, OK
+    write(m, st.RETRY, e.sender, e.receiver, e.version, e.number, e.release, e.outcome)
+    e.lane, e.outcome = 1, st.OK
     hand_over(m, m.radio, place)
 
 
@@ -236,10 +201,10 @@ def take_turn(m):  # type: ignore[no-untyped-def]
     s.now = max(s.now, turn.time)
     group, what = turn.group, turn.what
     first, last = group_starts(m)[group], group_starts(m)[group + 1]
-    if what & GOES:
-        push(m, GO, ZERO, first, last)
-    if what & (JOINS | LEAVES):
-        push(m, TURN_GROUP, what, first, last)
+    if what & st.GOES:
+        push(m, st.GO, st.ZERO, first, last)
+    if what & (st.JOINS | st.LEAVES):
+        push(m, st.TURN_GROUP, what, first, last)
 
 
 @njit()
@@ -250,38 +215,38 @@ def turn_group(m, compute):  # type: ignore[no-untyped-def]
     if task.link == task.last:
         s.depth -= 1
         return
-    agent, joins = group_agents(m)[task.link], task.message & JOINS
+    agent, joins = group_agents(m)[task.link], task.message & st.JOINS
     task.link += 1
     who = row(m, agent)
     absences(m)[who].reasons += -1 if joins else 1
     if not joins:
         if absences(m)[who].reasons == 1:
             present(m)[who] = 0
-            write(m, LEAVE, agent, NOBODY, NONE, NONE, NONE, OK)
-            _change_work(m, compute, STOPS_WORK, agent)
+            write(m, st.LEAVE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
+            _change_work(m, compute, st.STOPS_WORK, agent)
     elif absences(m)[who].reasons == 0:
         present(m)[who] = 1
         peer, version = _model_on_return(m, agent)
-        write(m, JOIN, agent, peer, version, NONE, NONE, OK)
-        push(m, RETURNED, agent, ZERO, ZERO)
-        _change_work(m, compute, RESUME_WORK, agent)
-        _empty_held(m, who, TAKE_HELD)
+        write(m, st.JOIN, agent, peer, version, st.NONE, st.NONE, st.OK)
+        push(m, st.RETURNED, agent, st.ZERO, st.ZERO)
+        _change_work(m, compute, st.RESUME_WORK, agent)
+        _empty_held(m, who, st.TAKE_HELD)
 
 
 @njit(forceinline=True)
 def _change_work(m, compute, what, agent):  # type: ignore[no-untyped-def]
     """Write down what becomes of the work of an agent that leaves, comes back, or is gone."""
-    if compute is not None and m.state.computes != 0 and agent != LEARNER:
-        push(m, what, agent, ZERO, ZERO)
+    if compute is not None and m.state.computes != 0 and agent != st.LEARNER:
+        push(m, what, agent, st.ZERO, st.ZERO)
 
 
 @njit()
 def _empty_held(m, who, what):  # type: ignore[no-untyped-def]
     """Write down what becomes of messages that are held for an agent."""
     first = absences(m)[who].first_held
-    if first != NONE:
-        push(m, what, first, ZERO, ZERO)
-        absences(m)[who].first_held = absences(m)[who].last_held = NONE
+    if first != st.NONE:
+        push(m, what, first, st.ZERO, st.ZERO)
+        absences(m)[who].first_held = absences(m)[who].last_held = st.NONE
 
 
 @njit()
@@ -291,10 +256,10 @@ def take_held(m, is_lost):  # type: ignore[no-untyped-def]
     task = tasks(m)[s.depth - 1]
     place = task.message
     task.message = messages(m)[place].next
-    if task.message == NONE:
+    if task.message == st.NONE:
         s.depth -= 1
     if is_lost:
-        lose_message(m, place, OFFLINE)
+        lose_message(m, place, st.OFFLINE)
     else:
         arrive(m, m.presence, place)
 
@@ -312,15 +277,15 @@ def go_for_good(m, compute):  # type: ignore[no-untyped-def]
     who = row(m, agent)
     if not absences(m)[who].is_gone:
         absences(m)[who].is_gone = 1
-        push(m, GONE, agent, ZERO, ZERO)
-        _change_work(m, compute, GONE_WORK, agent)
-        _empty_held(m, who, LOSE_HELD)
+        push(m, st.GONE, agent, st.ZERO, st.ZERO)
+        _change_work(m, compute, st.GONE_WORK, agent)
+        _empty_held(m, who, st.LOSE_HELD)
 
 
 @njit()
 def be_gone(m, agent):  # type: ignore[no-untyped-def]
     """Take note that an agent that is gone makes no release any more."""
-    if agent != LEARNER:
+    if agent != st.LEARNER:
         deactivate(m, agent)
         settle(m)
 
@@ -329,24 +294,24 @@ def be_gone(m, agent):  # type: ignore[no-untyped-def]
 def _model_on_return(m, agent):  # type: ignore[no-untyped-def]
     """Peer and version of the model that an agent comes back with."""
     s = m.state
-    if agent == LEARNER or s.rejoin == STALE:
-        return NOBODY, NONE
-    if s.rejoin == RESET:
-        return NOBODY, 0
+    if agent == st.LEARNER or s.rejoin == st.STALE:
+        return st.NOBODY, st.NONE
+    if s.rejoin == st.RESET:
+        return st.NOBODY, 0
     online = 0
     first, last = near(m, agent)
     for at in range(first, last):
         online += present(m)[row(m, other_end(m, agent, link_at(m, at)))] != 0
     if online == 0:
-        return NOBODY, NONE
-    left = _below(m, agent, online)
+        return st.NOBODY, st.NONE
+    left = online_below(m, agent, online)
     for at in range(first, last):
         peer = other_end(m, agent, link_at(m, at))
         if present(m)[row(m, peer)]:
             if left == 0:
-                return peer, s.commits if peer == LEARNER else agents(m)[peer].version
+                return peer, s.commits if peer == st.LEARNER else agents(m)[peer].version
             left -= 1
-    return NOBODY, NONE
+    return st.NOBODY, st.NONE
 
 
 @njit()
@@ -354,12 +319,12 @@ def _half_word(m, agent):  # type: ignore[no-untyped-def]
     """The next 32 bits of an agent's stream: the lower half of a word, then the upper half."""
     place = absences(m)[agent].halves
     absences(m)[agent].halves = place + 1
-    word = philox_block(key(m, REJOIN), agent, place >> 3)[(place >> 1) & 3]
+    word = philox_block(key(m, st.REJOIN), agent, place >> 3)[(place >> 1) & 3]
     return np.int64((word >> np.uint64(32 * (place & 1))) & np.uint64(0xFFFFFFFF))
 
 
 @njit()
-def _below(m, agent, bound):  # type: ignore[no-untyped-def]
+def online_below(m, agent, bound):  # type: ignore[no-untyped-def]
     """A whole number below a bound, as ``Generator.integers`` of NumPy draws it (Lemire 2019)."""
     if bound == 1:
         return 0

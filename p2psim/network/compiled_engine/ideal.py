@@ -16,16 +16,7 @@ from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, LOSS, NEIGHBOURS, NONE, OFFLINE, OK, SEND
 from p2psim.core.philox import exponential, uniform
 from p2psim.core.times import until
-from p2psim.network.compiled_engine.state import (
-    BY_COMMITS,
-    BY_TIME,
-    EDGE,
-    EXHAUSTED,
-    PULL,
-    PUSH,
-    PUSH_PULL,
-    RUNNING,
-)
+from p2psim.network.compiled_engine import state as st
 
 #: Ticks that are drawn ahead at once: few enough for a short run, many enough for a call of compiled code.
 AHEAD = 256
@@ -62,7 +53,7 @@ def first_ticks(key, rates, times, agents):  # type: ignore[no-untyped-def]
     """Each agent's first tick, as a heap."""
     n = times.size
     for i in range(n):
-        times[i] = exponential(key, i, 0) / rates[i]
+        times[i] = exponential(key, i, np.int64(0)) / rates[i]
         agents[i] = i
     for place in range(n // 2, -1, -1):
         sift_down(times, agents, place, n)
@@ -76,8 +67,8 @@ def _take(key, rates, times, agents, places, out_times, out_agents):  # type: ig
         out_times[k] = now
         out_agents[k] = i
         places[i] += 1
-        times[0] = now + exponential(key, i, places[i]) / rates[i]
-        sift_down(times, agents, 0, times.size)
+        times[0] = now + exponential(key, np.int64(i), places[i]) / rates[i]
+        sift_down(times, agents, np.int64(0), times.size)
 
 
 def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[float, int]]:
@@ -126,7 +117,7 @@ def draw_link(key, agent, place, indptr, running):  # type: ignore[no-untyped-de
         From `running_weights`; empty for a uniform choice.
     """
     first, last = indptr[agent], indptr[agent + 1]
-    u = uniform(key, agent, place)
+    u = uniform(key, np.int64(agent), place)
     if running.size == 0:
         return first + np.int64(u * (last - first))
     mark = u * running[last - 1]
@@ -207,11 +198,11 @@ def commit(out, at, now, agent, peer, cause, release, versions, counters):  # ty
     counters[SEQ] += 1
     counters[TOTAL] += 1
     if counters[TOTAL] == counters[LAST]:
-        counters[STATE] = BY_COMMITS
+        counters[STATE] = st.BY_COMMITS
     return at + 1
 
 
-@njit()
+@njit(allocates=False)
 def end_message(out, at, seq, now, receiver, sender, link, version, sent, release, wire):  # type: ignore[no-untyped-def]
     """Write how a message ends at a receiver; returns whether it has arrived.
 
@@ -219,7 +210,7 @@ def end_message(out, at, seq, now, receiver, sender, link, version, sent, releas
     lost.
     """
     if wire is not None:
-        draw = uniform(wire.key, sender, wire.drawn[sender])
+        draw = uniform(wire.key, np.int64(sender), wire.drawn[sender])
         wire.drawn[sender] += 1
         if draw < wire.chances[link]:
             put(out, at, seq, now, DROP, receiver, sender, version, sent, release, LOSS)
@@ -232,20 +223,20 @@ def end_message(out, at, seq, now, receiver, sender, link, version, sent, releas
 MOST = 6
 
 
-@njit()
+@njit(allocates=False)
 def meet(  # type: ignore[no-untyped-def]
     out, at, now, i, j, link, wake, mode, one_sided, limits, goes_on, releases, versions, wire, counters,
 ):  # fmt: skip
     """Write what follows when an agent turns to a neighbour, updates being made on hearing; returns the place after."""
     release = NONE
-    if mode == EDGE:
+    if mode == st.EDGE:
         release = make_release(i, limits, goes_on, releases, counters)
-    version = NONE if mode == PULL else versions[i]
+    version = NONE if mode == st.PULL else versions[i]
     arrives, heard = _message(out, at, now, i, j, link, version, wake, release, wire, counters)
     at += 2
-    if arrives and mode == PUSH:
+    if arrives and mode == st.PUSH:
         at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
-    elif arrives and mode == EDGE:
+    elif arrives and mode == st.EDGE:
         if goes_on or releases[j] < limits[j]:
             release = make_release(j, limits, goes_on, releases, counters)
             arrives, back = _message(out, at, now, j, i, link, versions[j], heard, release, wire, counters)
@@ -257,15 +248,15 @@ def meet(  # type: ignore[no-untyped-def]
         at += 2
         if arrives:
             at = _update(out, at, now, i, j, back, limits, goes_on, releases, versions, counters)
-        if mode == PUSH_PULL and one_sided:
-            if counters[STATE] != BY_COMMITS:
+        if mode == st.PUSH_PULL and one_sided:
+            if counters[STATE] != st.BY_COMMITS:
                 at = commit(out, at, now, j, i, heard, NONE, versions, counters)
-        elif mode == PUSH_PULL and counters[STATE] == RUNNING:
+        elif mode == st.PUSH_PULL and counters[STATE] == st.RUNNING:
             at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
     return at
 
 
-@njit()
+@njit(allocates=False)
 def _message(out, at, now, sender, receiver, link, version, cause, release, wire, counters):  # type: ignore[no-untyped-def]
     """Write a send and its end; returns whether it has arrived, and the number of its end."""
     sent = counters[SEQ]
@@ -275,15 +266,15 @@ def _message(out, at, now, sender, receiver, link, version, cause, release, wire
     return arrives, sent + 1
 
 
-@njit()
+@njit(allocates=False)
 def _update(out, at, now, agent, peer, cause, limits, goes_on, releases, versions, counters):  # type: ignore[no-untyped-def]
     """Write a commit with what was heard, if its agent may make one."""
     if releases[agent] >= limits[agent] and not goes_on:
         return at
     release = make_release(agent, limits, goes_on, releases, counters)
     at = commit(out, at, now, agent, peer, cause, release, versions, counters)
-    if counters[STATE] == RUNNING and counters[ABLE] == 0:
-        counters[STATE] = EXHAUSTED
+    if counters[STATE] == st.RUNNING and counters[ABLE] == 0:
+        counters[STATE] = st.EXHAUSTED
     return at
 
 
@@ -298,7 +289,7 @@ def draw_owners(marks, owners, key, place, some):  # type: ignore[no-untyped-def
         marks[last if marks[one] else one] = 1
 
 
-@njit()
+@njit(allocates=False)
 def fill(  # type: ignore[no-untyped-def]
     out, interval, choice_key, some, asked, miss_key, misses, limits, last_time, heard, releases, wire, counters,
 ):  # fmt: skip
@@ -313,7 +304,7 @@ def fill(  # type: ignore[no-untyped-def]
     while at + 2 + 4 * owners <= out.size:
         began = until((counters[TOTAL] + 1) * interval, last_time)
         if began > last_time:
-            counters[STATE] = BY_TIME
+            counters[STATE] = st.BY_TIME
             break
         k, query = counters[TOTAL], counters[SEQ]
         seq, sent = query, query
@@ -354,9 +345,9 @@ def fill(  # type: ignore[no-untyped-def]
         counters[SEQ] = seq + 1
         counters[TOTAL] = k + 1
         if counters[TOTAL] == counters[LAST]:
-            counters[STATE] = BY_COMMITS
+            counters[STATE] = st.BY_COMMITS
         elif counters[ABLE] == 0:
-            counters[STATE] = EXHAUSTED
-        if counters[STATE] != RUNNING:
+            counters[STATE] = st.EXHAUSTED
+        if counters[STATE] != st.RUNNING:
             break
     return at

@@ -6,6 +6,7 @@ delivery that it belongs to (``query``), and an answer how often it may still be
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import uniform
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.agents import (
     commit_of_learner,
     ended,
@@ -32,38 +33,6 @@ from p2psim.network.compiled_engine.calendar import (
     write,
 )
 from p2psim.network.compiled_engine.rounds import end_answer, learner_is_present
-from p2psim.network.compiled_engine.state import (
-    ANSWER_AGAIN,
-    BUSY,
-    CALL,
-    COMPUTE,
-    DROP,
-    FRESH_WAIT,
-    HEAR,
-    LEARNER,
-    NOBODY,
-    NONE,
-    OFFLINE,
-    OK,
-    POLLS,
-    QUEUED,
-    RESENDING,
-    RESPOND,
-    RESPONSE,
-    RESPONSE_TIME,
-    RUNNING,
-    SERVE_FOR,
-    SERVED,
-    SERVICE,
-    SERVICE_TIME,
-    SPENT,
-    SUPERSEDED,
-    USE,
-    WAIT,
-    WAIT_AGAIN,
-    WAKE,
-    ZERO,
-)
 from p2psim.network.compiled_engine.travel import draw, lacks
 from p2psim.network.compiled_engine.work import begin_work, is_computing, stop_work
 
@@ -87,22 +56,24 @@ def ask_learner(m, owner):  # type: ignore[no-untyped-def]
     """An owner's clock ticked."""
     s = m.state
     if is_spent(m, owner):
-        write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, SPENT)
+        write(m, st.WAKE, owner, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
     elif s.stops and owners(m)[owner].served:
         return
     elif not learner_is_present(m):
-        write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, OFFLINE)
+        write(m, st.WAKE, owner, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OFFLINE)
     elif s.served < s.places and not owners(m)[owner].served:
-        _serve(m, owner, write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, OK))
+        _serve(m, owner, write(m, st.WAKE, owner, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK))
     elif s.queues:
-        node = take_node(m, 0.0, 0.0, owner, write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, QUEUED))
-        if s.first_asked == NONE:
+        node = take_node(
+            m, 0.0, 0.0, owner, write(m, st.WAKE, owner, st.NOBODY, st.NONE, st.NONE, st.NONE, st.QUEUED)
+        )
+        if s.first_asked == st.NONE:
             s.first_asked = node
         else:
             nodes(m)[s.last_asked].next = node
         s.last_asked = node
     else:
-        write(m, WAKE, owner, NOBODY, NONE, NONE, NONE, BUSY)
+        write(m, st.WAKE, owner, st.NOBODY, st.NONE, st.NONE, st.NONE, st.BUSY)
 
 
 @njit()
@@ -110,7 +81,7 @@ def _serve(m, owner, wake):  # type: ignore[no-untyped-def]
     s = m.state
     s.served += 1
     owners(m)[owner].served = 1
-    send(m, LEARNER, owner, owner, s.commits, wake, NONE, COMPUTE, NONE, ZERO)
+    send(m, st.LEARNER, owner, owner, s.commits, wake, st.NONE, st.COMPUTE, st.NONE, st.ZERO)
 
 
 @njit()
@@ -127,34 +98,34 @@ def call(m):  # type: ignore[no-untyped-def]
     s = m.state
     if not s.calling:
         s.calling = 1
-        push(m, CALL, ZERO, ZERO, ZERO)
+        push(m, st.CALL, st.ZERO, st.ZERO, st.ZERO)
 
 
 @njit()
 def call_next(m):  # type: ignore[no-untyped-def]
     """Serve the next that waits, as long as the learner can; the task stays until it cannot."""
     s = m.state
-    node, before = s.first_asked, NONE
+    node, before = s.first_asked, st.NONE
     can_serve = s.served < s.places and learner_is_present(m)
     # Who is being served goes on waiting.
-    while can_serve and node != NONE and owners(m)[nodes(m)[node].i].served:
+    while can_serve and node != st.NONE and owners(m)[nodes(m)[node].i].served:
         before, node = node, nodes(m)[node].next
-    if node == NONE or not can_serve:
+    if node == st.NONE or not can_serve:
         s.depth -= 1
         s.calling = 0
         return
     owner, wake, after = nodes(m)[node].i, nodes(m)[node].j, nodes(m)[node].next
-    if before == NONE:
+    if before == st.NONE:
         s.first_asked = after
     else:
         nodes(m)[before].next = after
-    if after == NONE:
+    if after == st.NONE:
         s.last_asked = before
     free_node(m, node)
     if is_spent(m, owner):
-        write(m, DROP, owner, NOBODY, NONE, wake, NONE, SPENT)
+        write(m, st.DROP, owner, st.NOBODY, st.NONE, wake, st.NONE, st.SPENT)
     elif not present(m)[owner]:
-        write(m, DROP, owner, NOBODY, NONE, wake, NONE, OFFLINE)
+        write(m, st.DROP, owner, st.NOBODY, st.NONE, wake, st.NONE, st.OFFLINE)
     else:
         _serve(m, owner, wake)
 
@@ -163,41 +134,41 @@ def call_next(m):  # type: ignore[no-untyped-def]
 def serve_for(m, owner, query, version):  # type: ignore[no-untyped-def]
     """Let an owner compute for the service time, and then answer."""
     s = m.state
-    learner = row(m, LEARNER)
-    if lacks(m, SERVICE_TIME, learner):
-        push(m, SERVE_FOR, owner, query, version)
+    learner = row(m, st.LEARNER)
+    if lacks(m, st.SERVICE_TIME, learner):
+        push(m, st.SERVE_FOR, owner, query, version)
         return
-    wait = draw(m, SERVICE_TIME, learner)
+    wait = draw(m, st.SERVICE_TIME, learner)
     if wait == 0.0:
         end_service(m, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, s.now + wait, place, WAIT, SERVICE, query, ZERO)
+        appoint(m, s.now + wait, place, st.WAIT, st.SERVICE, query, st.ZERO)
 
 
 @njit()
 def end_service(m, owner, query, version):  # type: ignore[no-untyped-def]
     """An owner has computed its answer."""
     if not present(m)[owner]:
-        write(m, DROP, owner, LEARNER, version, query, NONE, OFFLINE)
+        write(m, st.DROP, owner, st.LEARNER, version, query, st.NONE, st.OFFLINE)
         finish(m, owner)
     else:
-        _give(m, owner, query, version, SERVED)
+        _give(m, owner, query, version, st.SERVED)
 
 
 @njit()
 def hear_server(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     """A query to the owner that is served has arrived, or its answer."""
     s, e = m.state, messages(m)[place]
-    if e.what == COMPUTE:
+    if e.what == st.COMPUTE:
         if compute is not None and s.computes:
-            begin_work(m, e.receiver, e.version, delivery, SERVED, LEARNER, NONE)
+            begin_work(m, e.receiver, e.version, delivery, st.SERVED, st.LEARNER, st.NONE)
         else:
             serve_for(m, e.receiver, delivery, e.version)
         return
     ended(m, e.release)
     commit_of_learner(m, e.sender, delivery, e.release)
-    if s.state == RUNNING:
+    if s.state == st.RUNNING:
         finish(m, e.sender)
 
 
@@ -210,7 +181,7 @@ def _give(m, owner, query, version, what):  # type: ignore[no-untyped-def]
     s = m.state
     if s.fresh:
         owners(m)[owner].wanted = query
-    send(m, owner, LEARNER, owner, version, query, make_release(m, owner), what, query, s.fresh)
+    send(m, owner, st.LEARNER, owner, version, query, make_release(m, owner), what, query, s.fresh)
 
 
 @njit()
@@ -222,13 +193,13 @@ def lose(m, place):  # type: ignore[no-untyped-def]
         messages(m)[timer_].what, messages(m)[timer_].tries = e.what, e.tries
         wait_again(m, timer_)
     else:
-        _give_up(m, e.what, e.receiver if e.sender == LEARNER else e.sender, e.version)
+        _give_up(m, e.what, e.receiver if e.sender == st.LEARNER else e.sender, e.version)
 
 
 @njit()
 def _give_up(m, what, owner, version):  # type: ignore[no-untyped-def]
     """Take note that a query will not be answered."""
-    if what in (COMPUTE, SERVED):
+    if what in (st.COMPUTE, st.SERVED):
         finish(m, owner)
     else:
         end_answer(m, version)
@@ -238,14 +209,14 @@ def _give_up(m, what, owner, version):  # type: ignore[no-untyped-def]
 def wait_again(m, place):  # type: ignore[no-untyped-def]
     """Wait, and answer again; ``place`` is that of a timer."""
     s, e = m.state, messages(m)[place]
-    if lacks(m, WAIT_AGAIN, e.sender):
-        push(m, FRESH_WAIT, place, ZERO, ZERO)
+    if lacks(m, st.WAIT_AGAIN, e.sender):
+        push(m, st.FRESH_WAIT, place, st.ZERO, st.ZERO)
         return
-    wait = draw(m, WAIT_AGAIN, e.sender)
+    wait = draw(m, st.WAIT_AGAIN, e.sender)
     if wait == 0.0:
-        push(m, ANSWER_AGAIN, place, ZERO, ZERO)
+        push(m, st.ANSWER_AGAIN, place, st.ZERO, st.ZERO)
     else:
-        appoint(m, s.now + wait, place, WAIT, RESENDING, e.query, ZERO)
+        appoint(m, s.now + wait, place, st.WAIT, st.RESENDING, e.query, st.ZERO)
 
 
 @njit()
@@ -255,7 +226,7 @@ def answer_again(m, place):  # type: ignore[no-untyped-def]
     owner, query, version, what, left = e.sender, e.query, e.version, e.what, e.tries
     free_message(m, place)
     if owners(m)[owner].wanted == query and present(m)[owner] and not is_spent(m, owner):
-        send(m, owner, LEARNER, owner, version, query, make_release(m, owner), what, query, left - 1)
+        send(m, owner, st.LEARNER, owner, version, query, make_release(m, owner), what, query, left - 1)
     else:
         _give_up(m, what, owner, version)
 
@@ -269,31 +240,31 @@ def hear_query(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     s, e = m.state, messages(m)[place]
     owner, version = e.receiver, e.version
     if s.fresh:
-        owners(m)[owner].wanted = NONE
+        owners(m)[owner].wanted = st.NONE
     if is_spent(m, owner):
         end_answer(m, version)
         return
     is_missed = misses(m, owner)
     agents(m)[owner].ticks += 1
     if is_missed:
-        write(m, DROP, owner, LEARNER, version, delivery, NONE, OFFLINE)
+        write(m, st.DROP, owner, st.LEARNER, version, delivery, st.NONE, st.OFFLINE)
         end_answer(m, version)
         return
     older, newest = owners(m)[owner].owed, owners(m)[owner].newest
-    if s.pattern != POLLS:
+    if s.pattern != st.POLLS:
         # Only an answer that is still owed supersedes: one of a closed round may be given after a later one.
-        newest = newest if older != NONE else 0
+        newest = newest if older != st.NONE else 0
     if version < newest:
-        write(m, DROP, owner, LEARNER, version, delivery, NONE, SUPERSEDED)
+        write(m, st.DROP, owner, st.LEARNER, version, delivery, st.NONE, st.SUPERSEDED)
         return
-    if older != NONE:
-        write(m, DROP, owner, LEARNER, owners(m)[owner].newest, older, NONE, SUPERSEDED)
+    if older != st.NONE:
+        write(m, st.DROP, owner, st.LEARNER, owners(m)[owner].newest, older, st.NONE, st.SUPERSEDED)
     owners(m)[owner].newest = version
     owners(m)[owner].owed = delivery
     if compute is not None and s.computes:
         if is_computing(m, owner):
             stop_work(m, owner)
-        owners(m)[owner].owed = begin_work(m, owner, version, delivery, USE, LEARNER, NONE)
+        owners(m)[owner].owed = begin_work(m, owner, version, delivery, st.USE, st.LEARNER, st.NONE)
     else:
         respond(m, owner, delivery, version)
 
@@ -301,15 +272,15 @@ def hear_query(m, compute, place, delivery):  # type: ignore[no-untyped-def]
 @njit()
 def respond(m, owner, query, version):  # type: ignore[no-untyped-def]
     """Answer after the response time."""
-    if lacks(m, RESPONSE_TIME, owner):
-        push(m, RESPOND, owner, query, version)
+    if lacks(m, st.RESPONSE_TIME, owner):
+        push(m, st.RESPOND, owner, query, version)
         return
-    wait = draw(m, RESPONSE_TIME, owner)
+    wait = draw(m, st.RESPONSE_TIME, owner)
     if wait == 0.0:
         give_answer(m, owner, query, version)
     else:
         place = timer(m, owner, query, version)
-        appoint(m, m.state.now + wait, place, WAIT, RESPONSE, query, ZERO)
+        appoint(m, m.state.now + wait, place, st.WAIT, st.RESPONSE, query, st.ZERO)
 
 
 @njit()
@@ -317,11 +288,11 @@ def give_answer(m, owner, query, version):  # type: ignore[no-untyped-def]
     """Answer, if that is still owed."""
     if owners(m)[owner].owed != query:
         return
-    owners(m)[owner].owed = NONE
+    owners(m)[owner].owed = st.NONE
     if present(m)[owner]:
-        _give(m, owner, query, version, USE)
+        _give(m, owner, query, version, st.USE)
     else:
-        write(m, DROP, owner, LEARNER, version, query, NONE, OFFLINE)
+        write(m, st.DROP, owner, st.LEARNER, version, query, st.NONE, st.OFFLINE)
         end_answer(m, version)
 
 
@@ -329,11 +300,11 @@ def give_answer(m, owner, query, version):  # type: ignore[no-untyped-def]
 def hear_asker(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     """A query or an answer of a poll or a round has arrived."""
     e = messages(m)[place]
-    if e.what == HEAR:
+    if e.what == st.HEAR:
         hear_query(m, compute, place, delivery)
         return
     ended(m, e.release)
-    if m.state.pattern == POLLS:
+    if m.state.pattern == st.POLLS:
         commit_of_learner(m, e.sender, delivery, e.release)
     else:
         end_answer(m, e.version)
@@ -347,7 +318,7 @@ def end_work(m, owner):  # type: ignore[no-untyped-def]
     """An owner has computed its answer."""
     what, version = workers(m)[owner].what, workers(m)[owner].version
     begin = stop_work(m, owner)
-    if what == SERVED:
+    if what == st.SERVED:
         end_service(m, owner, begin, version)
     else:
         give_answer(m, owner, begin, version)
@@ -357,7 +328,7 @@ def end_work(m, owner):  # type: ignore[no-untyped-def]
 def cancel_work(m, owner):  # type: ignore[no-untyped-def]
     """Drop the work of an owner that has left: it gives no answer."""
     what, version = workers(m)[owner].what, workers(m)[owner].version
-    write(m, DROP, owner, LEARNER, version, stop_work(m, owner), NONE, OFFLINE)
-    if what != SERVED:
-        owners(m)[owner].owed = NONE
+    write(m, st.DROP, owner, st.LEARNER, version, stop_work(m, owner), st.NONE, st.OFFLINE)
+    if what != st.SERVED:
+        owners(m)[owner].owed = st.NONE
     _give_up(m, what, owner, version)

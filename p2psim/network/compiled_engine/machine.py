@@ -12,7 +12,9 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import exponential
+from p2psim.network.compiled_engine import ends, learner, medium, rounds, work
 from p2psim.network.compiled_engine import state as st
+from p2psim.network.compiled_engine import synchronous as agent_rounds
 from p2psim.network.compiled_engine.agents import cancel_work as cancel_work_of_agent
 from p2psim.network.compiled_engine.agents import commit, may_end, next_work, update, wake_up
 from p2psim.network.compiled_engine.agents import end_work as agent_has_computed
@@ -29,76 +31,17 @@ from p2psim.network.compiled_engine.calendar import (
     tasks,
     turns,
 )
-from p2psim.network.compiled_engine.ends import (
-    acknowledge,
-    be_gone,
-    end,
-    go_for_good,
-    send_again,
-    take_held,
-    take_turn,
-    turn_group,
-    wait_to_send,
-)
 from p2psim.network.compiled_engine.ideal import sift_down
-from p2psim.network.compiled_engine.learner import (
-    answer_again,
-    ask_learner,
-    call,
-    call_next,
-    end_service,
-    give_answer,
-    misses,
-    respond,
-    serve_for,
-    wait_again,
-)
-from p2psim.network.compiled_engine.learner import cancel_work as cancel_work_of_owner
-from p2psim.network.compiled_engine.learner import end_work as owner_has_computed
 from p2psim.network.compiled_engine.links import change_links
-from p2psim.network.compiled_engine.medium import ask as ask_for_medium
-from p2psim.network.compiled_engine.medium import (
-    begin,
-    draw_fates,
-    end_airtime,
-    end_at_next,
-    fail_at_next,
-    go_on,
-)
-from p2psim.network.compiled_engine.rounds import (
-    ask_next,
-    begin_round,
-    close_round,
-    poll,
-    return_to_round,
-    wait_for_round,
-)
-from p2psim.network.compiled_engine.state import ROOM, SPARE
-from p2psim.network.compiled_engine.synchronous import (
-    begin_agents_round,
-    close_at_deadline,
-    close_next,
-    end_in_round,
-    wake_next,
-)
-from p2psim.network.compiled_engine.synchronous import cancel_work as cancel_work_of_member
-from p2psim.network.compiled_engine.synchronous import end_work as member_has_computed
 from p2psim.network.compiled_engine.travel import carry, spread
-from p2psim.network.compiled_engine.work import (
-    end_stretch,
-    is_computing,
-    pause_work,
-    resume_work,
-    start_work,
-)
 
 
 @njit()
 def advance(m):  # type: ignore[no-untyped-def]
     """Go on until the run is over, the array of events is full, or something is needed."""
     s = m.state
-    while s.state == st.RUNNING and s.at + ROOM <= s.most_events:
-        if s.spare < SPARE or s.depth + SPARE > s.most_tasks or s.spare_nodes < SPARE:
+    while s.state == st.RUNNING and s.at + st.ROOM <= s.most_events:
+        if s.spare < st.SPARE or s.depth + st.SPARE > s.most_tasks or s.spare_nodes < st.SPARE:
             s.state = st.NEEDS_ROOM
         elif s.depth:
             _do(
@@ -120,7 +63,7 @@ def _go_on(m, presence, changing):  # type: ignore[no-untyped-def]
             if turns(m)[s.turn].time <= first:
                 if changing is not None and change_links(m, turns(m)[s.turn].time):
                     return
-                take_turn(m)
+                ends.take_turn(m)
                 return
         elif first > s.known:
             s.state = st.NEEDS_TURNS
@@ -142,10 +85,10 @@ def _tick(m):  # type: ignore[no-untyped-def]
     now, agent = clock_times(m)[0], np.int64(clock_agents(m)[0])
     s.now = now
     a = agents(m)[agent]
-    is_missed = misses(m, agent)
+    is_missed = learner.misses(m, agent)
     a.ticks += 1
     clock_times(m)[0] = now + exponential(key(m, st.CLOCKS), agent, a.ticks) / a.rate
-    sift_down(clock_times(m), clock_agents(m), 0, s.n)
+    sift_down(clock_times(m), clock_agents(m), np.int64(0), s.n)
     if not is_missed and present(m)[agent]:
         _wake(m, m.gossip, m.request, m.compute, agent)
 
@@ -156,7 +99,7 @@ def _wake(m, gossip, request, compute, agent):  # type: ignore[no-untyped-def]
     if gossip is not None:
         wake_up(m, compute, agent)
     elif request is not None:
-        ask_learner(m, agent)
+        learner.ask_learner(m, agent)
 
 
 @njit()
@@ -166,41 +109,41 @@ def _come_up(m, radio, acknowledged, request, queries, synchronous, compute, pla
     kind = e.kind
     if e.order == st.CHANNEL:
         if kind == st.ARRIVAL:
-            end(m, acknowledged, place)
+            ends.end(m, acknowledged, place)
         elif radio is not None:
-            end_airtime(m, place)
+            medium.end_airtime(m, place)
     elif kind == st.RESENDING and acknowledged is not None and m.state.again != 0:
-        send_again(m, place)
+        ends.send_again(m, place)
     elif kind == st.SLOT or kind == st.SENSING:
         if radio is not None:
             _take_turn_on_air(m, place)
     elif compute is not None and kind == st.COMPUTING:
-        end_stretch(m, place)
+        work.end_stretch(m, place)
     elif request is not None:
         if kind == st.RESENDING:
-            answer_again(m, place)
+            learner.answer_again(m, place)
         else:
             owner, query, version = e.sender, e.query, e.version
             free_message(m, place)
-            end_service(m, owner, query, version)
+            learner.end_service(m, owner, query, version)
     elif queries is not None:
         _come_up_in_queries(m, place)
     elif synchronous is not None:
         number = e.query
         free_message(m, place)
         if kind == st.ROUND:
-            begin_agents_round(m)
+            agent_rounds.begin_agents_round(m)
         else:
-            close_at_deadline(m, number)
+            agent_rounds.close_at_deadline(m, number)
 
 
 @njit(forceinline=True)
 def _take_turn_on_air(m, place):  # type: ignore[no-untyped-def]
     """Begin in a slot, or ask again for the medium."""
     if messages(m)[place].kind == st.SLOT:
-        begin(m, place, st.AFTER_WAITING)
+        medium.begin(m, place, st.AFTER_WAITING)
     else:
-        ask_for_medium(m, place, st.AFTER_WAITING)
+        medium.ask(m, place, st.AFTER_WAITING)
 
 
 @njit(forceinline=True)
@@ -209,17 +152,17 @@ def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
     e = messages(m)[place]
     kind, agent, number, version = e.kind, e.sender, e.query, e.version
     if kind == st.RESENDING:
-        answer_again(m, place)
+        learner.answer_again(m, place)
         return
     free_message(m, place)
     if kind == st.RESPONSE:
-        give_answer(m, agent, number, version)
+        learner.give_answer(m, agent, number, version)
     elif kind == st.POLL:
-        poll(m, number)
+        rounds.poll(m, number)
     elif kind == st.ROUND:
-        begin_round(m)
+        rounds.begin_round(m)
     else:
-        close_round(m, version, True)
+        rounds.close_round(m, version, True)
 
 
 @njit()
@@ -233,52 +176,52 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries, synchronous,
         return
     if presence is not None:
         if what == st.TURN_GROUP:
-            turn_group(m, compute)
+            ends.turn_group(m, compute)
             return
         if what == st.TAKE_HELD or what == st.LOSE_HELD:
-            take_held(m, what == st.LOSE_HELD)
+            ends.take_held(m, what == st.LOSE_HELD)
             return
         if what == st.GO:
-            go_for_good(m, compute)
+            ends.go_for_good(m, compute)
             return
     if radio is not None:
         if what == st.FATES:
-            draw_fates(m)
+            medium.draw_fates(m)
             return
         if what == st.HEARD_BY:
-            end_at_next(m)
+            medium.end_at_next(m)
             return
         if what == st.FAIL_ALL:
-            fail_at_next(m)
+            medium.fail_at_next(m)
             return
     if request is not None and what == st.CALL:
-        call_next(m)
+        learner.call_next(m)
         return
     if queries is not None and what == st.ASKING:
-        ask_next(m)
+        rounds.ask_next(m)
         return
     if synchronous is not None:
         if what == st.WAKING:
-            wake_next(m, compute)
+            agent_rounds.wake_next(m, compute)
             return
         if what == st.CLOSING:
-            close_next(m, compute)
+            agent_rounds.close_next(m, compute)
             return
     s.depth -= 1
     if what == st.END:
-        end(m, acknowledged, message)
+        ends.end(m, acknowledged, message)
     elif what == st.CARRY:
         carry(m, message)
     elif what == st.MAY_END:
         may_end(m)
     elif radio is not None and (what == st.NEXT or what == st.ASK or what == st.BEGIN):
-        go_on(m, what, message, link)
+        medium.go_on(m, what, message, link)
     elif presence is not None and what == st.GONE:
-        be_gone(m, message)
+        ends.be_gone(m, message)
     elif acknowledged is not None and what == st.ACKNOWLEDGE:
-        acknowledge(m, message)
+        ends.acknowledge(m, message)
     elif acknowledged is not None and what == st.AGAIN_WAIT:
-        wait_to_send(m, message, link)
+        ends.wait_to_send(m, message, link)
     elif compute is not None and what >= st.START_WORK:
         _do_work(m, gossip, synchronous, what, message)
     elif gossip is not None:
@@ -291,60 +234,60 @@ def _do(m, radio, presence, acknowledged, gossip, request, queries, synchronous,
     elif queries is not None:
         _do_for_queries(m, what, message, link, last)
     elif synchronous is not None and what == st.SENT:
-        end_in_round(m, message)
+        agent_rounds.end_in_round(m, message)
 
 
 @njit()
 def _do_work(m, gossip, synchronous, what, agent):  # type: ignore[no-untyped-def]
     """Do a task of those who take time to compute."""
     if what == st.START_WORK:
-        start_work(m, agent)
+        work.start_work(m, agent)
     elif what == st.DONE:
         if gossip is not None:
             agent_has_computed(m, agent)
         elif synchronous is not None:
-            member_has_computed(m, agent)
+            agent_rounds.end_work(m, agent)
         else:
-            owner_has_computed(m, agent)
+            learner.end_work(m, agent)
     elif what == st.NEXT_WORK:
         if gossip is not None:
             next_work(m, agent)
     elif what == st.RESUME_WORK:
-        resume_work(m, agent)
+        work.resume_work(m, agent)
     elif what == st.STOPS_WORK and m.state.cancels == 0:
-        pause_work(m, agent)
-    elif is_computing(m, agent):
+        work.pause_work(m, agent)
+    elif work.is_computing(m, agent):
         if gossip is not None:
             cancel_work_of_agent(m, agent)
         elif synchronous is not None:
-            cancel_work_of_member(m, agent)
+            agent_rounds.cancel_work(m, agent)
         else:
-            cancel_work_of_owner(m, agent)
+            learner.cancel_work(m, agent)
 
 
 @njit(forceinline=True)
 def _do_for_request(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Do a task of an exchange by request."""
     if what == st.SERVE_FOR:
-        serve_for(m, message, link, last)
+        learner.serve_for(m, message, link, last)
     elif what == st.FRESH_WAIT:
-        wait_again(m, message)
+        learner.wait_again(m, message)
     elif what == st.ANSWER_AGAIN:
-        answer_again(m, message)
+        learner.answer_again(m, message)
     elif what == st.RETURNED:
-        call(m)
+        learner.call(m)
 
 
 @njit(forceinline=True)
 def _do_for_queries(m, what, message, link, last):  # type: ignore[no-untyped-def]
     """Do a task of polls or rounds."""
     if what == st.RESPOND:
-        respond(m, message, link, last)
+        learner.respond(m, message, link, last)
     elif what == st.FRESH_WAIT:
-        wait_again(m, message)
+        learner.wait_again(m, message)
     elif what == st.ANSWER_AGAIN:
-        answer_again(m, message)
+        learner.answer_again(m, message)
     elif what == st.ASKED:
-        wait_for_round(m, message)
+        rounds.wait_for_round(m, message)
     elif what == st.RETURNED:
-        return_to_round(m, message)
+        rounds.return_to_round(m, message)

@@ -7,6 +7,7 @@ import math
 
 from p2psim.core.compiled import njit
 from p2psim.core.times import ROUNDING
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.calendar import (
     appoint,
     free_message,
@@ -23,38 +24,6 @@ from p2psim.network.compiled_engine.calendar import (
     tasks,
 )
 from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
-from p2psim.network.compiled_engine.state import (
-    AFTER_WAITING,
-    AIRTIME,
-    ARRIVAL,
-    ASK,
-    AT_THE_SEND,
-    BEGIN,
-    BUSY,
-    CHANNEL,
-    COLLISION,
-    END,
-    FAIL_ALL,
-    FATES,
-    GAVE_UP,
-    HEARD_BY,
-    LOSS,
-    NEEDS_ROOM,
-    NEXT,
-    NONE,
-    OFFLINE,
-    OK,
-    QUIET,
-    REGULAR,
-    SENSE_TIME,
-    SENSING,
-    SLOT,
-    SLOTS,
-    SPARE,
-    TRAVEL,
-    WAIT,
-    ZERO,
-)
 from p2psim.network.compiled_engine.travel import (
     copy_to,
     delay_of,
@@ -78,11 +47,11 @@ def offer(m, place):  # type: ignore[no-untyped-def]
     """Hand a message that takes airtime over to the medium."""
     s, e = m.state, messages(m)[place]
     r = radios(m)[place]
-    r.length = s.question if e.version == NONE else s.loaded
-    r.tries, r.fates, r.receptions, r.next = 0, NONE, NONE, NONE
+    r.length = s.question if e.version == st.NONE else s.loaded
+    r.tries, r.fates, r.receptions, r.next = 0, st.NONE, st.NONE, st.NONE
     if has_fates(m):
         first, last = links_of(m, place)
-        push(m, FATES, place, first, last)
+        push(m, st.FATES, place, first, last)
     else:
         _wait_for_sender(m, place)
 
@@ -96,8 +65,8 @@ def draw_fates(m):  # type: ignore[no-untyped-def]
     sender, lane = messages(m)[place].sender, messages(m)[place].lane
     r = radios(m)[place]
     while task.link < last:
-        if s.spare_nodes < SPARE:
-            s.state = NEEDS_ROOM
+        if s.spare_nodes < st.SPARE:
+            s.state = st.NEEDS_ROOM
             return
         if lacks_delay(m, sender, lane):
             return
@@ -107,12 +76,12 @@ def draw_fates(m):  # type: ignore[no-untyped-def]
         lost = is_lost(m, sender, receiver_of(m, place, link), link, lane)
         node = take_node(m, delay, 0.0, 1 if lost else 0, link)
         # `next` is the last of the list so far.
-        if r.fates == NONE:
+        if r.fates == st.NONE:
             r.fates = node
         else:
             nodes(m)[r.next].next = node
         r.next = node
-    r.next = NONE
+    r.next = st.NONE
     s.depth -= 1
     _wait_for_sender(m, place)
 
@@ -137,17 +106,17 @@ def _wait_for_sender(m, place):  # type: ignore[no-untyped-def]
     if s.one_by_one:
         if senders(m)[who].is_sending:
             if s.skips:
-                push(m, FAIL_ALL, place, _first_link(m, place), BUSY)
+                push(m, st.FAIL_ALL, place, _first_link(m, place), st.BUSY)
             else:
                 last = senders(m)[who].last_waiting
-                if last == NONE:
+                if last == st.NONE:
                     senders(m)[who].first_waiting = place
                 else:
                     radios(m)[last].next = place
                 senders(m)[who].last_waiting = place
             return
         senders(m)[who].is_sending = 1
-    ask(m, place, AT_THE_SEND)
+    ask(m, place, st.AT_THE_SEND)
 
 
 @njit()
@@ -155,25 +124,25 @@ def ask(m, place, has_waited):  # type: ignore[no-untyped-def]
     """Begin when the rules of access allow; `has_waited`: the sender may have left meanwhile."""
     s = m.state
     r, e = radios(m)[place], messages(m)[place]
-    if s.access == SLOTS:
+    if s.access == st.SLOTS:
         number = math.ceil(s.now / s.slot * _IN_TIME)
         r.slot = number
         when = number * s.slot
         if when > s.now:
-            appoint(m, when, place, REGULAR, SLOT, e.number, first_receiver(m, place))
+            appoint(m, when, place, st.REGULAR, st.SLOT, e.number, first_receiver(m, place))
             return
-    elif s.access == QUIET:
+    elif s.access == st.QUIET:
         while is_busy(m, e.sender):
             if r.tries + 1 == s.attempts:
-                refuse(m, place, GAVE_UP)
+                refuse(m, place, st.GAVE_UP)
                 return
-            if lacks(m, SENSE_TIME, row(m, e.sender)):
-                push(m, ASK, place, has_waited, ZERO)
+            if lacks(m, st.SENSE_TIME, row(m, e.sender)):
+                push(m, st.ASK, place, has_waited, st.ZERO)
                 return
             r.tries += 1
-            again = s.now + draw(m, SENSE_TIME, row(m, e.sender))
+            again = s.now + draw(m, st.SENSE_TIME, row(m, e.sender))
             if again > s.now:
-                appoint(m, again, place, WAIT, SENSING, e.number, first_receiver(m, place))
+                appoint(m, again, place, st.WAIT, st.SENSING, e.number, first_receiver(m, place))
                 return
     begin(m, place, has_waited)
 
@@ -184,26 +153,26 @@ def begin(m, place, has_waited):  # type: ignore[no-untyped-def]
     s = m.state
     r, e = radios(m)[place], messages(m)[place]
     if has_waited and not present(m)[row(m, e.sender)]:
-        refuse(m, place, OFFLINE)
+        refuse(m, place, st.OFFLINE)
         return
     first, last = near(m, e.sender)
     wanted = 1 if s.shared else last - first
     if m.changing is not None:
         wanted += _count_fates(m, place)
-    if s.spare_receptions < wanted or s.spare_nodes < SPARE:
-        push(m, BEGIN, place, has_waited, ZERO)
-        s.state = NEEDS_ROOM
+    if s.spare_receptions < wanted or s.spare_nodes < st.SPARE:
+        push(m, st.BEGIN, place, has_waited, st.ZERO)
+        s.state = st.NEEDS_ROOM
         return
     put_on_air(m, place)
-    end = (r.slot + r.length / s.slot) * s.slot if s.access == SLOTS else s.now + r.length
-    appoint(m, end, place, CHANNEL, AIRTIME, e.number, first_receiver(m, place))
+    end = (r.slot + r.length / s.slot) * s.slot if s.access == st.SLOTS else s.now + r.length
+    appoint(m, end, place, st.CHANNEL, st.AIRTIME, e.number, first_receiver(m, place))
 
 
 @njit()
 def _count_fates(m, place):  # type: ignore[no-untyped-def]
     """To how many a message is to go."""
     count, node = 0, radios(m)[place].fates
-    while node != NONE:
+    while node != st.NONE:
         count += 1
         node = nodes(m)[node].next
     return count
@@ -212,8 +181,8 @@ def _count_fates(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def refuse(m, place, outcome):  # type: ignore[no-untyped-def]
     """Give a transmission up that would have been next."""
-    push(m, NEXT, messages(m)[place].sender, ZERO, ZERO)
-    push(m, FAIL_ALL, place, _first_link(m, place), outcome)
+    push(m, st.NEXT, messages(m)[place].sender, st.ZERO, st.ZERO)
+    push(m, st.FAIL_ALL, place, _first_link(m, place), outcome)
 
 
 @njit()
@@ -221,15 +190,15 @@ def send_next(m, sender):  # type: ignore[no-untyped-def]
     """Send what the sender has waiting, or let it be free."""
     who = row(m, sender)
     place = senders(m)[who].first_waiting
-    if place == NONE:
+    if place == st.NONE:
         senders(m)[who].is_sending = 0
         return
     r = radios(m)[place]
     senders(m)[who].first_waiting = r.next
-    if r.next == NONE:
-        senders(m)[who].last_waiting = NONE
-    r.next = NONE
-    ask(m, place, AFTER_WAITING)
+    if r.next == st.NONE:
+        senders(m)[who].last_waiting = st.NONE
+    r.next = st.NONE
+    ask(m, place, st.AFTER_WAITING)
 
 
 @njit()
@@ -238,8 +207,8 @@ def end_airtime(m, place):  # type: ignore[no-untyped-def]
     r = radios(m)[place]
     r.next = r.receptions
     first, last = links_of(m, place)
-    push(m, NEXT, messages(m)[place].sender, ZERO, ZERO)
-    push(m, HEARD_BY, place, first, last)
+    push(m, st.NEXT, messages(m)[place].sender, st.ZERO, st.ZERO)
+    push(m, st.HEARD_BY, place, first, last)
 
 
 @njit()
@@ -249,7 +218,7 @@ def end_at_next(m):  # type: ignore[no-untyped-def]
     task = tasks(m)[s.depth - 1]
     template, link = task.message, task.link
     r = radios(m)[template]
-    if (r.fates == NONE) if m.changing is not None else (link == task.last):
+    if (r.fates == st.NONE) if m.changing is not None else (link == task.last):
         s.depth -= 1
         take_off_air(m, template)
         free_message(m, template)
@@ -258,9 +227,9 @@ def end_at_next(m):  # type: ignore[no-untyped-def]
     if m.changing is not None:
         link = nodes(m)[r.fates].j
     receiver = receiver_of(m, template, link)
-    delay, lost = laws(m)[TRAVEL].low, False
+    delay, lost = laws(m)[st.TRAVEL].low, False
     node = r.fates
-    if node != NONE:
+    if node != st.NONE:
         delay, lost = nodes(m)[node].x, nodes(m)[node].i != 0
         r.fates = nodes(m)[node].next
         free_node(m, node)
@@ -271,14 +240,14 @@ def end_at_next(m):  # type: ignore[no-untyped-def]
     if is_blacked_out(m, r.began, arrival):
         lost = True
     if not is_heard:
-        e.outcome = COLLISION
-        push(m, END, place, ZERO, ZERO)
+        e.outcome = st.COLLISION
+        push(m, st.END, place, st.ZERO, st.ZERO)
         return
-    e.outcome = LOSS if lost else OK
+    e.outcome = st.LOSS if lost else st.OK
     if delay == 0.0:
-        push(m, END, place, ZERO, ZERO)
+        push(m, st.END, place, st.ZERO, st.ZERO)
     else:
-        appoint(m, arrival, place, CHANNEL, ARRIVAL, e.number, ZERO)
+        appoint(m, arrival, place, st.CHANNEL, st.ARRIVAL, e.number, st.ZERO)
 
 
 @njit()
@@ -288,7 +257,7 @@ def fail_at_next(m):  # type: ignore[no-untyped-def]
     task = tasks(m)[s.depth - 1]
     template, link = task.message, task.link
     r = radios(m)[template]
-    if (r.fates == NONE) if m.changing is not None else (link == links_of(m, template)[1]):
+    if (r.fates == st.NONE) if m.changing is not None else (link == links_of(m, template)[1]):
         s.depth -= 1
         _free_fates(m, template)
         free_message(m, template)
@@ -301,14 +270,14 @@ def fail_at_next(m):  # type: ignore[no-untyped-def]
         free_node(m, node)
     place = copy_to(m, template, receiver_of(m, template, link), link)
     messages(m)[place].outcome = task.last
-    push(m, END, place, ZERO, ZERO)
+    push(m, st.END, place, st.ZERO, st.ZERO)
 
 
 @njit()
 def _free_fates(m, place):  # type: ignore[no-untyped-def]
     """Forget what was drawn for a message that does not go out."""
     node = radios(m)[place].fates
-    while node != NONE:
+    while node != st.NONE:
         after = nodes(m)[node].next
         free_node(m, node)
         node = after
@@ -317,9 +286,9 @@ def _free_fates(m, place):  # type: ignore[no-untyped-def]
 @njit()
 def go_on(m, what, message, link):  # type: ignore[no-untyped-def]
     """Do a task that has waited."""
-    if what == NEXT:
+    if what == st.NEXT:
         send_next(m, message)
-    elif what == ASK:
+    elif what == st.ASK:
         ask(m, message, link)
     else:
         begin(m, message, link)

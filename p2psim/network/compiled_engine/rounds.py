@@ -1,29 +1,14 @@
 """What a learner does that asks owners, all of them or some, at regular times.
 
-See `p2psim.network.exchanges.poll` and `rounds`; steps are in the order in which they are written there.
+See `p2psim.network.exchanges.rounds` and `rounds`; steps are in the order in which they are written there.
 """
 
 from p2psim.core.compiled import njit
 from p2psim.core.times import is_past, until
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.agents import commit_of_learner, may_end, send, send_to_all
 from p2psim.network.compiled_engine.calendar import appoint, asked, key, present, push, tasks, timer
 from p2psim.network.compiled_engine.ideal import draw_owners
-from p2psim.network.compiled_engine.state import (
-    ASKED,
-    ASKING,
-    DEADLINE,
-    HEAR,
-    LEARNER,
-    NEIGHBOURS,
-    NONE,
-    PARTICIPANTS,
-    POLL,
-    POLLS,
-    REGULAR,
-    ROUND,
-    RUNNING,
-    ZERO,
-)
 
 
 @njit(forceinline=True)
@@ -37,7 +22,7 @@ def ask_all(m):  # type: ignore[no-untyped-def]
     """Send a query to all owners."""
     s = m.state
     s.query = s.seq
-    send_to_all(m, LEARNER, s.commits, NONE, NONE, HEAR, NONE)
+    send_to_all(m, st.LEARNER, s.commits, st.NONE, st.NONE, st.HEAR, st.NONE)
 
 
 @njit()
@@ -52,15 +37,15 @@ def poll(m, number):  # type: ignore[no-untyped-def]
 def appoint_poll(m, number):  # type: ignore[no-untyped-def]
     """Appoint a poll, by its number."""
     s = m.state
-    place = timer(m, LEARNER, number, NONE)
-    appoint(m, max(until(number * s.interval, s.end), s.now), place, REGULAR, POLL, number, 0)
+    place = timer(m, st.LEARNER, number, st.NONE)
+    appoint(m, max(until(number * s.interval, s.end), s.now), place, st.REGULAR, st.POLL, number, 0)
 
 
 @njit()
 def end_answer(m, version):  # type: ignore[no-untyped-def]
     """Take note that an answer is no longer waited for; the last of a round closes it."""
     s = m.state
-    if s.pattern != POLLS and version == s.commits:
+    if s.pattern != st.POLLS and version == s.commits:
         s.left -= 1
         if s.left == 0:
             close_round(m, version, False)
@@ -75,8 +60,8 @@ def close_round(m, version, is_late):  # type: ignore[no-untyped-def]
     if not learner_is_present(m):
         s.is_due = 1
         return
-    commit_of_learner(m, NEIGHBOURS, s.query, NONE)
-    if s.state == RUNNING:
+    commit_of_learner(m, st.NEIGHBOURS, s.query, st.NONE)
+    if s.state == st.RUNNING:
         s.is_open = 0
         appoint_round(m, is_late)
         may_end(m)
@@ -102,8 +87,8 @@ def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
         s.since, s.whole, s.late = s.now, 0, 0
         begin = s.now
     s.rounds += 1
-    place = timer(m, LEARNER, s.rounds, NONE)
-    appoint(m, until(max(begin, s.now), s.end), place, REGULAR, ROUND, s.rounds, 0)
+    place = timer(m, st.LEARNER, s.rounds, st.NONE)
+    appoint(m, until(max(begin, s.now), s.end), place, st.REGULAR, st.ROUND, s.rounds, 0)
 
 
 @njit()
@@ -117,12 +102,12 @@ def begin_round(m):  # type: ignore[no-untyped-def]
     s.left, s.is_due, s.is_open = (s.some if s.some else s.n) + 1, 0, 1
     # Whatever has been answered is still to be used.
     s.in_flight += 1
-    push(m, ASKED, s.commits, ZERO, ZERO)
+    push(m, st.ASKED, s.commits, st.ZERO, st.ZERO)
     if s.some:
-        draw_owners(asked(m), s.n, key(m, PARTICIPANTS), s.choices, s.some)
+        draw_owners(asked(m), s.n, key(m, st.PARTICIPANTS), s.choices, s.some)
         s.choices += s.some
-        s.query = NONE
-        push(m, ASKING, ZERO, ZERO, ZERO)
+        s.query = st.NONE
+        push(m, st.ASKING, st.ZERO, st.ZERO, st.ZERO)
     else:
         ask_all(m)
 
@@ -139,9 +124,9 @@ def ask_next(m):  # type: ignore[no-untyped-def]
         s.depth -= 1
         return
     task.link = owner + 1
-    if s.query == NONE:
+    if s.query == st.NONE:
         s.query = s.seq
-    send(m, LEARNER, owner, owner, s.commits, NONE, NONE, HEAR, NONE, ZERO)
+    send(m, st.LEARNER, owner, owner, s.commits, st.NONE, st.NONE, st.HEAR, st.NONE, st.ZERO)
 
 
 @njit()
@@ -149,17 +134,17 @@ def wait_for_round(m, version):  # type: ignore[no-untyped-def]
     """Everybody was asked: wait for the answers, until the deadline at most."""
     s = m.state
     end_answer(m, version)
-    if s.deadline > 0 and s.is_open and s.state == RUNNING:
-        place = timer(m, LEARNER, s.rounds, version)
+    if s.deadline > 0 and s.is_open and s.state == st.RUNNING:
+        place = timer(m, st.LEARNER, s.rounds, version)
         is_next = s.deadline == s.interval
         time = begins(m, s.whole + 1, s.late) if is_next else begins(m, s.whole, s.late + 1)
-        appoint(m, max(until(time, s.end), s.now), place, REGULAR, DEADLINE, s.rounds, 0)
+        appoint(m, max(until(time, s.end), s.now), place, st.REGULAR, st.DEADLINE, s.rounds, 0)
 
 
 @njit()
 def return_to_round(m, agent):  # type: ignore[no-untyped-def]
     """A learner that comes back closes the round that was due to close."""
     s = m.state
-    if agent == LEARNER and s.is_due:
+    if agent == st.LEARNER and s.is_due:
         s.is_due = 0
         close_round(m, s.commits, False)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from p2psim.core.distributions import Distribution
-from p2psim.core.events import EVENT, NONE
-from p2psim.core.randomness import Streams
-from p2psim.network.availability.simple import AllOf, Bernoulli, of_part
+from p2psim.core.events import NONE
+from p2psim.network.availability import AllOf, Bernoulli, of_part
 from p2psim.network.changes import Upcoming
-from p2psim.network.channels.channel import BACKOFF_AIRTIMES
+from p2psim.network.channels.channel import BACKOFF_AIRTIMES, ResendFresh, ResendSame
 from p2psim.network.channels.draws import EdgeValue
-from p2psim.network.channels.effects import Blackout
-from p2psim.network.channels.loss import GilbertElliott, chances
-from p2psim.network.channels.retransmission import ResendFresh, ResendSame
+from p2psim.network.channels.effects import Blackout, GilbertElliott, chances
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine import travel as laws
 from p2psim.network.compiled_engine.ideal import first_ticks, running_weights
@@ -24,11 +22,9 @@ from p2psim.network.compiled_engine.links import block_of
 from p2psim.network.compiled_engine.machine import advance
 from p2psim.network.compiled_engine.rounds import appoint_poll, appoint_round
 from p2psim.network.compiled_engine.turns import Turns
-from p2psim.network.exchanges import Broadcast, Gossip, Poll, Request, Round, Synchronous
-from p2psim.network.exchanges.sides import asking_side
 
 if TYPE_CHECKING:
-    from p2psim.network.section import Network
+    from p2psim.network.section import RunSetup
 
 _MOST = np.iinfo(np.int64).max
 _NOTHING = np.zeros(0)
@@ -37,27 +33,19 @@ _NOTHING = np.zeros(0)
 _FIRST = 256
 
 #: Whether kernels have all parts, also those that a network does not need: all networks of a family of exchanges then
-#: share a kernel. For tests, which could not wait for a kernel for each network that they draw.
-ALL_PARTS = False
+#: share a kernel. For tests, and processes that they start, which could not wait for a kernel for each network.
+ALL_PARTS = os.environ.get("P2PSIM_TEST_ALL_PARTS") == "1"
 
 
 class MachineRun:
-    """One run; the parameters are those of :func:`p2psim.network.compiled_engine.engine.open_run`."""
+    """One run."""
 
     _turns: Turns | None = None
     _upcoming: Upcoming | None = None
 
-    def __init__(
-        self,
-        network: Network,
-        rates: np.ndarray,
-        streams: Streams,
-        limits: np.ndarray | None,
-        commits: int | None,
-        time: float | None,
-        chunk: int,
-    ):
-        self._network, self._streams, self._chunk = network, streams, chunk
+    def __init__(self, setup: RunSetup):
+        self._network, _, self._streams, _, commits, time, self._chunk = setup
+        network = self._network
         self._members = network.known_members
         self._state = s = st.records(1, st.STATE)[0]
         s["last"] = commits if commits is not None else _MOST
@@ -67,7 +55,7 @@ class MachineRun:
         s["free"] = s["free_node"] = s["free_reception"] = s["first_asked"] = s["last_asked"] = NONE
         s["query"], s["one_sided"] = NONE, not network.answerer_releases
         self._arrays: dict[str, np.ndarray] = {}
-        self._put_agents(rates, limits)
+        self._put_agents(setup.rates, setup.limits)
         self._tables = laws.Tables(self._arrays["agents"])
         parts = self._exchange() | self._channel() | self._availability()
         parts |= self._changes() | self._compute()
@@ -88,22 +76,15 @@ class MachineRun:
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""
-        s, kept = self._state, np.empty(0, EVENT)
-        while s["state"] == st.RUNNING:
-            out = st.records(
-                self._chunk + st.ROOM, EVENT
-            )  # the padding too: streams are compared byte by byte
-            out[: kept.size] = kept
-            s["at"], s["most_events"] = kept.size, out.size
-            self._put("out", out)
-            self._fill()
-            out = np.asarray(out[: s["at"]])
-            whole = out.size - out.size % self._chunk
-            for start in range(0, whole, self._chunk):
-                yield out[start : start + self._chunk]
-            kept = out[whole:]
-        if kept.size:
-            yield kept
+        return st.in_chunks(self._chunk, st.ROOM, lambda: self._state["state"] == st.RUNNING, self._write)
+
+    def _write(self, out: np.ndarray, kept: int) -> int:
+        """Write events to an array after those that are there; returns how many there are then."""
+        s = self._state
+        s["at"], s["most_events"] = kept, out.size
+        self._put("out", out)
+        self._fill()
+        return int(s["at"])
 
     def _fill(self) -> None:
         """Have events written until there is no room for more, or the run is over."""
@@ -206,8 +187,7 @@ class MachineRun:
         self._put("indices", np.ascontiguousarray(links.indices, np.int32))
         self._put("keys", np.concatenate([self._streams.key(purpose) for purpose in st.PURPOSES]))
         s["links"] = links.indices.size
-        s["by_weight"] = isinstance(exchange, Gossip) and exchange.partner == "weight"
-        self._put("running", running_weights(links.indptr, links.weights) if s["by_weight"] else _NOTHING)
+        self._put("running", _NOTHING)
         times, order = np.full(n, np.inf), np.empty(n, np.int32)
         if exchange.has_clocks:
             first_ticks(self._streams.key("clocks"), rates, times, order)
@@ -216,41 +196,23 @@ class MachineRun:
 
     def _exchange(self) -> dict[str, st.Part]:
         """What the exchange needs."""
-        s, exchange, n = self._state, self._network.exchange, self._network.links.agents
-        if isinstance(exchange, Request):
-            s["pattern"] = st.REQUEST
-            s["queues"], s["stops"] = exchange.busy == "queue", exchange.served_clock == "stops"
-            s["places"] = exchange.places(n)
-            self._tables.add(st.SERVICE_TIME, exchange.service, self._streams, "service")
-        elif isinstance(exchange, Poll | Round):
-            s["pattern"] = st.POLLS if isinstance(exchange, Poll) else st.ROUNDS
-            s["interval"] = exchange.interval
-            if isinstance(exchange, Round):
-                s["deadline"] = exchange.deadline or 0.0
-                s["some"] = exchange.asked(n) if exchange.asks_some(n) else 0
-                self._put("asked", np.zeros(n, np.uint8))
-            self._tables.add(st.RESPONSE_TIME, exchange.response, self._streams, "response")
-        elif isinstance(exchange, Synchronous):
-            s["pattern"], s["interval"] = st.SYNCHRONOUS, exchange.interval
-            s["deadline"] = exchange.deadline or 0.0
-            self._put("wakes", np.zeros(n, np.int64))
-            self._put("asked", np.zeros(n, np.uint8))
-        else:
-            s["pattern"] = st.MODES[exchange.mode] if isinstance(exchange, Gossip) else st.BROADCAST
-            if isinstance(exchange, Gossip) and exchange.blocking:
-                s["blocking"] = 1
-                self._put("asks", asking_side(self._network.links).astype(np.uint8))
-                self._put("asked", np.zeros(n, np.uint8))
+        s, exchange, links = self._state, self._network.exchange, self._network.links
+        form = exchange.compiled(links)
+        s["pattern"] = st.PATTERNS[form.pattern]
+        for name, value in form.settings.items():
+            s[name] = value
+        for name, array in form.arrays.items():
+            self._put(name, array)
+        if s["by_weight"]:
+            self._put("running", running_weights(links.indptr, links.weights))
+        if exchange.delay_key:
+            law = st.SERVICE_TIME if exchange.delay_key == "service" else st.RESPONSE_TIME
+            self._tables.add(law, exchange.answer_delay, self._streams, exchange.delay_key)
         if exchange.needs_learner:
-            owners = st.records(n, st.OWNER)
+            owners = st.records(links.agents, st.OWNER)
             owners["owed"] = owners["wanted"] = NONE
             self._put("owners", owners)
-        return {
-            "gossip": st.part(isinstance(exchange, Broadcast | Gossip)),
-            "request": st.part(isinstance(exchange, Request)),
-            "queries": st.part(isinstance(exchange, Poll | Round)),
-            "synchronous": st.part(isinstance(exchange, Synchronous)),
-        }
+        return {name: st.part(name == form.part) for name in ("gossip", "request", "queries", "synchronous")}
 
     def _channel(self) -> dict[str, st.Part]:
         """What the channel needs."""

@@ -6,6 +6,8 @@ make that function anew. What a network does not need is None: the compiler make
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -61,9 +63,12 @@ NEVER, BY_CHANCE, BY_LINK, IN_BURSTS = map(np.int64, range(4))
 #: When a sender may begin on a shared medium: at once, at whole slots, or when it hears nobody.
 AT_ONCE, SLOTS, QUIET = map(np.int64, range(3))
 
-#: Patterns of exchange, and the modes of gossip among them.
+#: Patterns of exchange, the modes of gossip among them, and their names.
 REQUEST, BROADCAST, PUSH, PULL, PUSH_PULL, EDGE, ROUNDS, POLLS, SYNCHRONOUS = map(np.int64, range(9))
-MODES: dict[str, np.int64] = {"push": PUSH, "pull": PULL, "push-pull": PUSH_PULL, "edge": EDGE}
+PATTERNS: dict[str, np.int64] = {
+    "request": REQUEST, "broadcast": BROADCAST, "push": PUSH, "pull": PULL, "push-pull": PUSH_PULL, "edge": EDGE,
+    "rounds": ROUNDS, "polls": POLLS, "synchronous": SYNCHRONOUS,
+}  # fmt: skip
 
 #: What a message leads to where it ends.
 (
@@ -283,6 +288,42 @@ SPARE = 8
 def records(size: int, dtype: np.dtype) -> np.ndarray:
     """Records of zeros."""
     return np.zeros(size, dtype)
+
+
+def in_chunks(
+    chunk: int,
+    room: int,
+    goes_on: Callable[[], bool],
+    write: Callable[[np.ndarray, int], int],
+    expected: float = math.inf,
+) -> Iterator[np.ndarray]:
+    """Events of a run, in chunks.
+
+    Parameters
+    ----------
+    chunk : int
+        Events in a chunk.
+    room : int
+        Events that one step writes at most.
+    goes_on : callable
+        Whether the run does.
+    write : callable
+        Writes events to an array, after so many that are there; returns how many there are then.
+    expected : float, optional
+        Events that the run may have: memory for more is not touched before they are there.
+    """
+    kept, size = np.empty(0, ev.EVENT), int(min(chunk, expected))
+    while goes_on():
+        out = records(size + room, ev.EVENT)  # the padding too: streams are compared byte by byte
+        size = chunk
+        out[: kept.size] = kept
+        out = out[: write(out, kept.size)]
+        whole = out.size - out.size % chunk
+        for start in range(0, whole, chunk):
+            yield out[start : start + chunk]
+        kept = out[whole:]
+    if kept.size:
+        yield kept
 
 
 class Machine(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.philox import uniform
 from p2psim.core.times import until
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.agents import (
     commit,
     is_spent,
@@ -35,30 +36,6 @@ from p2psim.network.compiled_engine.ideal import make_release as make_an_ideal_r
 from p2psim.network.compiled_engine.learner import misses
 from p2psim.network.compiled_engine.receptions import near
 from p2psim.network.compiled_engine.rounds import appoint_round, begins
-from p2psim.network.compiled_engine.state import (
-    BY_TIME,
-    CLOSING,
-    DEADLINE,
-    DROP,
-    EXHAUSTED,
-    LEARNER,
-    NEIGHBOURS,
-    NOBODY,
-    NONE,
-    NOTHING,
-    OFFLINE,
-    OK,
-    REGULAR,
-    ROOM,
-    RUNNING,
-    SEND,
-    SENT,
-    SPENT,
-    SUPERSEDED,
-    WAKE,
-    WAKING,
-    ZERO,
-)
 from p2psim.network.compiled_engine.work import begin_work, is_computing, stop_work
 
 
@@ -70,7 +47,7 @@ def begin_agents_round(m):  # type: ignore[no-untyped-def]
     s.left, s.is_open, s.is_due = 1, 1, 0
     # Whatever has been sent is still to be used.
     s.in_flight += 1
-    push(m, WAKING, ZERO, ZERO, ZERO)
+    push(m, st.WAKING, st.ZERO, st.ZERO, st.ZERO)
 
 
 @njit()
@@ -86,20 +63,20 @@ def wake_next(m, compute):  # type: ignore[no-untyped-def]
             _appoint_deadline(m)
         return
     task.link = agent + 1
-    wakes(m)[agent] = NONE
+    wakes(m)[agent] = st.NONE
     asked(m)[agent] = 0
     is_missed = misses(m, agent)
     agents(m)[agent].ticks += 1
     if is_missed or not present(m)[agent]:
         return
     if not s.goes_on and is_spent(m, agent):
-        write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, SPENT)
+        write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
         return
-    wake = write(m, WAKE, agent, NOBODY, NONE, NONE, NONE, OK)
+    wake = write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
     wakes(m)[agent] = wake
     if compute is not None and s.computes and not s.hears:
         s.left += 1
-        begin_work(m, agent, agents(m)[agent].version, wake, NOTHING, NOBODY, NONE)
+        begin_work(m, agent, agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
     else:
         _send_in_round(m, agent, wake)
 
@@ -110,21 +87,21 @@ def _send_in_round(m, agent, cause):  # type: ignore[no-untyped-def]
     s, (first, last) = m.state, near(m, agent)
     if first == last:
         return
-    release = NONE
+    release = st.NONE
     if not s.hears:
         release = make_release(m, agent)
     asked(m)[agent] = 1
     s.left += last - first
-    send_to_all(m, agent, agents(m)[agent].version, cause, release, NOTHING, s.rounds)
+    send_to_all(m, agent, agents(m)[agent].version, cause, release, st.NOTHING, s.rounds)
 
 
 @njit()
 def _appoint_deadline(m):  # type: ignore[no-untyped-def]
     s = m.state
-    place = timer(m, LEARNER, s.rounds, NONE)
+    place = timer(m, st.LEARNER, s.rounds, st.NONE)
     is_next = s.deadline == s.interval
     time = begins(m, s.whole + 1, s.late) if is_next else begins(m, s.whole, s.late + 1)
-    appoint(m, max(until(time, s.end), s.now), place, REGULAR, DEADLINE, s.rounds, 0)
+    appoint(m, max(until(time, s.end), s.now), place, st.REGULAR, st.DEADLINE, s.rounds, 0)
 
 
 @njit()
@@ -152,7 +129,7 @@ def _close(m):  # type: ignore[no-untyped-def]
     s = m.state
     # One more than there are updates, so that the round cannot end before all have begun.
     s.left, s.is_open = 1, 0
-    push(m, CLOSING, ZERO, ZERO, ZERO)
+    push(m, st.CLOSING, st.ZERO, st.ZERO, st.ZERO)
 
 
 @njit()
@@ -161,7 +138,7 @@ def close_next(m, compute):  # type: ignore[no-untyped-def]
     s = m.state
     task = tasks(m)[s.depth - 1]
     computes = compute is not None and s.computes != 0
-    while s.state == RUNNING and s.at + ROOM <= s.most_events:
+    while s.state == st.RUNNING and s.at + st.ROOM <= s.most_events:
         agent = task.link
         if agent == s.n:
             s.depth -= 1
@@ -169,23 +146,23 @@ def close_next(m, compute):  # type: ignore[no-untyped-def]
             return
         task.link = agent + 1
         wake = wakes(m)[agent]
-        if wake == NONE:
+        if wake == st.NONE:
             continue
         if computes and is_computing(m, agent):
             version = workers(m)[agent].version
-            write(m, DROP, agent, NOBODY, version, stop_work(m, agent), NONE, SUPERSEDED)
+            write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.SUPERSEDED)
         elif not present(m)[agent]:
             is_work = computes and not s.hears and not asked(m)[agent]
-            version = agents(m)[agent].version if is_work else NONE
-            write(m, DROP, agent, NOBODY, version, wake, NONE, OFFLINE)
+            version = agents(m)[agent].version if is_work else st.NONE
+            write(m, st.DROP, agent, st.NOBODY, version, wake, st.NONE, st.OFFLINE)
         elif not s.hears and asked(m)[agent]:
-            commit(m, agent, NEIGHBOURS, wake, NONE)
+            commit(m, agent, st.NEIGHBOURS, wake, st.NONE)
         elif computes and s.hears:
             s.left += 1
-            begin_work(m, agent, agents(m)[agent].version, wake, NOTHING, NOBODY, NONE)
+            begin_work(m, agent, agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
             return
         else:
-            commit(m, agent, NEIGHBOURS, wake, make_release(m, agent))
+            commit(m, agent, st.NEIGHBOURS, wake, make_release(m, agent))
 
 
 @njit()
@@ -193,7 +170,7 @@ def _end_update(m):  # type: ignore[no-untyped-def]
     """Take note that one update has been made, or will not be; after the last one, the round has ended."""
     s = m.state
     s.left -= 1
-    if s.left == 0 and s.state == RUNNING:
+    if s.left == 0 and s.state == st.RUNNING:
         appoint_round(m, s.is_due != 0)
         may_end(m)
 
@@ -206,10 +183,10 @@ def end_work(m, agent):  # type: ignore[no-untyped-def]
     """An agent has computed: it sends its model, or commits its update."""
     s, begin = m.state, stop_work(m, agent)
     if s.hears:
-        commit(m, agent, NEIGHBOURS, begin, make_release(m, agent))
+        commit(m, agent, st.NEIGHBOURS, begin, make_release(m, agent))
         _end_update(m)
     else:
-        push(m, SENT, s.rounds, ZERO, ZERO)
+        push(m, st.SENT, s.rounds, st.ZERO, st.ZERO)
         _send_in_round(m, agent, begin)
         if not asked(m)[agent]:
             # It has nobody to send to.
@@ -220,11 +197,11 @@ def end_work(m, agent):  # type: ignore[no-untyped-def]
 def cancel_work(m, agent):  # type: ignore[no-untyped-def]
     """Drop the work of an agent that has left."""
     s, version = m.state, workers(m)[agent].version
-    write(m, DROP, agent, NOBODY, version, stop_work(m, agent), NONE, OFFLINE)
+    write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.OFFLINE)
     if s.hears:
         _end_update(m)
     else:
-        wakes(m)[agent] = NONE
+        wakes(m)[agent] = st.NONE
         end_in_round(m, s.rounds)
 
 
@@ -243,11 +220,11 @@ def fill(  # type: ignore[no-untyped-def]
     while at + room <= out.size:
         now = until((ticks[0] + 1) * interval, last_time)
         if now > last_time:
-            counters[STATE] = BY_TIME
+            counters[STATE] = st.BY_TIME
             break
         seq = counters[SEQ]
         for i in range(n):
-            wakes[i] = NONE
+            wakes[i] = st.NONE
             missed = False
             if misses is not None:
                 missed = uniform(miss_key, i, ticks[i]) < misses[i]
@@ -255,17 +232,17 @@ def fill(  # type: ignore[no-untyped-def]
             if missed:
                 continue
             if releases[i] >= limits[i] and not goes_on:
-                put(out, at, seq, now, WAKE, i, NOBODY, NONE, NONE, NONE, SPENT)
+                put(out, at, seq, now, st.WAKE, i, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
                 at += 1
                 seq += 1
                 continue
             wakes[i] = seq
-            put(out, at, seq, now, WAKE, i, NOBODY, NONE, NONE, NONE, OK)
-            release = NONE if hears else make_an_ideal_release(i, limits, goes_on, releases, counters)
+            put(out, at, seq, now, st.WAKE, i, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
+            release = st.NONE if hears else make_an_ideal_release(i, limits, goes_on, releases, counters)
             first, last = indptr[i], indptr[i + 1]
-            peer = np.int64(indices[first]) if last == first + 1 else NEIGHBOURS
+            peer = np.int64(indices[first]) if last == first + 1 else st.NEIGHBOURS
             sent, version = seq + 1, versions[i]
-            put(out, at + 1, sent, now, SEND, i, peer, version, seq, release, OK)
+            put(out, at + 1, sent, now, st.SEND, i, peer, version, seq, release, st.OK)
             at += 2
             seq += 2
             for link in range(first, last):
@@ -274,11 +251,11 @@ def fill(  # type: ignore[no-untyped-def]
                 seq += 1
         counters[SEQ] = seq
         for i in range(n):
-            if wakes[i] != NONE and counters[STATE] == RUNNING:
-                release = make_an_ideal_release(i, limits, goes_on, releases, counters) if hears else NONE
-                at = commit_ideally(out, at, now, i, NEIGHBOURS, wakes[i], release, versions, counters)
-        if counters[STATE] == RUNNING and counters[ABLE] == 0:
-            counters[STATE] = EXHAUSTED
-        if counters[STATE] != RUNNING:
+            if wakes[i] != st.NONE and counters[STATE] == st.RUNNING:
+                release = make_an_ideal_release(i, limits, goes_on, releases, counters) if hears else st.NONE
+                at = commit_ideally(out, at, now, i, st.NEIGHBOURS, wakes[i], release, versions, counters)
+        if counters[STATE] == st.RUNNING and counters[ABLE] == 0:
+            counters[STATE] = st.EXHAUSTED
+        if counters[STATE] != st.RUNNING:
             break
     return at

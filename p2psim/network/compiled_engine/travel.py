@@ -19,6 +19,7 @@ from p2psim.core.compiled import njit
 from p2psim.core.distributions import Distribution
 from p2psim.core.philox import uniform
 from p2psim.core.randomness import Rewound, Streams
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.calendar import (
     agents,
     appoint,
@@ -42,50 +43,19 @@ from p2psim.network.compiled_engine.calendar import (
     travel_times,
 )
 from p2psim.network.compiled_engine.receptions import link_at, near, other_end
-from p2psim.network.compiled_engine.state import (
-    ARRIVAL,
-    BY_LINK,
-    CARRY,
-    CHANNEL,
-    CONSTANT,
-    CURSOR,
-    END,
-    IN_BURSTS,
-    LAW,
-    LEARNER,
-    LINK_STATE,
-    LOSS,
-    LOSS_KEY,
-    MANY_LAWS,
-    NEEDS_DRAWS,
-    NEIGHBOURS,
-    NEVER,
-    NONE,
-    OF_LINK,
-    OK,
-    PURPOSES,
-    SPARE,
-    SPREAD,
-    TABLE,
-    TRAVEL,
-    TRAVEL_AGAIN,
-    UNIFORM,
-    ZERO,
-    records,
-)
 
 
 @njit(forceinline=True)
 def lacks(m, which, agent):  # type: ignore[no-untyped-def]
     """Whether an agent's draws of a law are used up; the machine is then told so."""
     law = laws(m)[which]
-    if law.kind != TABLE:
+    if law.kind != st.TABLE:
         return False
-    place = agents(m)[agent].travelled if which == TRAVEL else places(m)[which * (m.state.n + 1) + agent]
+    place = agents(m)[agent].travelled if which == st.TRAVEL else places(m)[which * (m.state.n + 1) + agent]
     if place < cursors(m)[law.table + agent].count:
         return False
     s = m.state
-    s.state = NEEDS_DRAWS
+    s.state = st.NEEDS_DRAWS
     s.needy = which
     return True
 
@@ -94,15 +64,15 @@ def lacks(m, which, agent):  # type: ignore[no-untyped-def]
 def draw(m, which, agent):  # type: ignore[no-untyped-def]
     """An agent's next draw of a law; `agent` as in arrays that have the learner last."""
     law = laws(m)[which]
-    if law.kind == CONSTANT:
+    if law.kind == st.CONSTANT:
         return law.low
-    if which == TRAVEL:
+    if which == st.TRAVEL:
         place = agents(m)[agent].travelled
         agents(m)[agent].travelled = place + 1
     else:
         place = places(m)[which * (m.state.n + 1) + agent]
         places(m)[which * (m.state.n + 1) + agent] = place + 1
-    if law.kind == TABLE:
+    if law.kind == st.TABLE:
         return table(m)[cursors(m)[law.table + agent].first + place]
     # A learner's stream is that of agent -1.
     sender = agent if agent < m.state.n else -1
@@ -137,9 +107,9 @@ class Tables:
 
     def __init__(self, agents: np.ndarray):
         self._records, self._agents = agents, agents.size - 1
-        self.laws = records(MANY_LAWS, LAW)
-        self.places = np.zeros((MANY_LAWS, agents.size), np.int64)
-        self.cursors = records(0, CURSOR)
+        self.laws = st.records(st.MANY_LAWS, st.LAW)
+        self.places = np.zeros((st.MANY_LAWS, agents.size), np.int64)
+        self.cursors = st.records(0, st.CURSOR)
         self.table = np.zeros(0)
         self._streams: dict[int, _Stream] = {}
 
@@ -153,28 +123,28 @@ class Tables:
     ) -> None:
         """Say what a law is, and what its draws are for."""
         law = self.laws[which]
-        law["key"], law["lane"] = PURPOSES.index(purpose), lane
+        law["key"], law["lane"] = st.PURPOSES.index(purpose), lane
         if not isinstance(quantity, Distribution):
-            law["kind"], law["low"] = CONSTANT, quantity
+            law["kind"], law["low"] = st.CONSTANT, quantity
         elif quantity.uniform is not None:
             low, high = quantity.uniform
-            law["kind"], law["low"], law["width"] = UNIFORM, low, high - low
+            law["kind"], law["low"], law["width"] = st.UNIFORM, low, high - low
         else:
-            law["kind"], law["table"] = TABLE, self.cursors.size
-            self.cursors = records(self.cursors.size + self._agents + 1, CURSOR)
+            law["kind"], law["table"] = st.TABLE, self.cursors.size
+            self.cursors = st.records(self.cursors.size + self._agents + 1, st.CURSOR)
             words, halves = np.zeros(self._agents + 1, np.int64), np.full(self._agents + 1, -1)
             self._streams[int(which)] = _Stream(quantity, Rewound(streams.key(purpose)), lane, words, halves)
 
     def take_from_links(self, *which: np.int64) -> None:
         """Have laws that are numbers of links."""
-        self.laws["kind"][list(which)] = OF_LINK
+        self.laws["kind"][list(which)] = st.OF_LINK
 
     def fill(self, which: int) -> None:
         """Fill the blocks of a law that are nearly used up, once one of them is."""
         stream = self._streams[which]
         base = int(self.laws[which]["table"])
         cursors = self.cursors[base : base + self._agents + 1]
-        used = self._records["travelled"] if which == TRAVEL else self.places[which]
+        used = self._records["travelled"] if which == st.TRAVEL else self.places[which]
         emptied = np.flatnonzero(2 * used > cursors["count"])
         if not cursors["count"].any():
             emptied = np.arange(self._agents + 1)
@@ -221,25 +191,25 @@ class Tables:
 def lacks_delay(m, sender, lane):  # type: ignore[no-untyped-def]
     """Whether a sender's draws of latencies are used up."""
     if lane:
-        return lacks(m, TRAVEL_AGAIN, row(m, sender))
-    return lacks(m, TRAVEL, row(m, sender))
+        return lacks(m, st.TRAVEL_AGAIN, row(m, sender))
+    return lacks(m, st.TRAVEL, row(m, sender))
 
 
 @njit(forceinline=True)
 def delay_of(m, sender, link, lane):  # type: ignore[no-untyped-def]
     """How long the next message of a sender travels over a link."""
-    if laws(m)[TRAVEL].kind == OF_LINK:
+    if laws(m)[st.TRAVEL].kind == st.OF_LINK:
         return travel_times(m)[link]
     if lane:
-        return draw(m, TRAVEL_AGAIN, row(m, sender))
-    return draw(m, TRAVEL, row(m, sender))
+        return draw(m, st.TRAVEL_AGAIN, row(m, sender))
+    return draw(m, st.TRAVEL, row(m, sender))
 
 
 @njit(forceinline=True)
 def is_lost(m, sender, receiver, link, lane):  # type: ignore[no-untyped-def]
     """Whether the next delivery over a link is lost."""
     s = m.state
-    if s.loses == NEVER:
+    if s.loses == st.NEVER:
         return False
     who = row(m, sender)
     if lane:
@@ -248,11 +218,11 @@ def is_lost(m, sender, receiver, link, lane):  # type: ignore[no-untyped-def]
     else:
         place = agents(m)[who].lost
         agents(m)[who].lost = place + 1
-    if s.loses == IN_BURSTS:
+    if s.loses == st.IN_BURSTS:
         chance = s.bad if _is_bad(m, sender, receiver, link, lane, place) else s.good
     else:
-        chance = chances(m)[link if s.loses == BY_LINK else 0]
-    return uniform(key(m, LOSS_KEY), sender, place, lane) < chance
+        chance = chances(m)[link if s.loses == st.BY_LINK else 0]
+    return uniform(key(m, st.LOSS_KEY), sender, place, lane) < chance
 
 
 @njit()
@@ -261,7 +231,7 @@ def _is_bad(m, sender, receiver, link, lane, place):  # type: ignore[no-untyped-
     s = m.state
     share, relaxation, now = s.bad_share, s.relaxation, s.now
     least, most = min(sender, receiver), max(sender, receiver)
-    if least != LEARNER and not indptr(m)[least] <= link < indptr(m)[least + 1]:
+    if least != st.LEARNER and not indptr(m)[least] <= link < indptr(m)[least + 1]:
         # Both directions have one state: that of the link from the smaller of its ends.
         low, high = indptr(m)[least], indptr(m)[least + 1] - 1
         while low < high:
@@ -276,7 +246,7 @@ def _is_bad(m, sender, receiver, link, lane, place):  # type: ignore[no-untyped-
         chance += (link_states(m)[link].was - share) * math.exp(
             -relaxation * (now - link_states(m)[link].since)
         )
-    bad = uniform(key(m, LINK_STATE), sender, place, lane) < chance
+    bad = uniform(key(m, st.LINK_STATE), sender, place, lane) < chance
     link_states(m)[link].since = now
     link_states(m)[link].was = 1 if bad else 0
     return bad
@@ -298,19 +268,19 @@ def carry(m, place):  # type: ignore[no-untyped-def]
     s, e = m.state, messages(m)[place]
     sender, receiver, link, lane = e.sender, e.receiver, e.link, e.lane
     if lacks_delay(m, sender, lane):
-        push(m, CARRY, place, ZERO, ZERO)
+        push(m, st.CARRY, place, st.ZERO, st.ZERO)
         return
     delay = delay_of(m, sender, link, lane)
     lost = is_lost(m, sender, receiver, link, lane)
-    air = s.question if e.version == NONE else s.loaded
+    air = s.question if e.version == st.NONE else s.loaded
     arrival = (s.now + air) + delay
     if is_blacked_out(m, s.now, arrival):
         lost = True
-    e.outcome = LOSS if lost else OK
+    e.outcome = st.LOSS if lost else st.OK
     if air + delay == 0.0:
-        push(m, END, place, ZERO, ZERO)
+        push(m, st.END, place, st.ZERO, st.ZERO)
     else:
-        appoint(m, arrival, place, CHANNEL, ARRIVAL, e.number, ZERO)
+        appoint(m, arrival, place, st.CHANNEL, st.ARRIVAL, e.number, st.ZERO)
 
 
 @njit()
@@ -320,7 +290,7 @@ def copy_to(m, template, receiver, link):  # type: ignore[no-untyped-def]
     e, t = messages(m)[place], messages(m)[template]
     e.number, e.version, e.query, e.link = t.number, t.version, t.query, link
     e.sender, e.receiver, e.release = t.sender, receiver, t.release
-    e.tries, e.what, e.lane, e.outcome, e.has_arrived = t.tries, t.what, t.lane, OK, t.has_arrived
+    e.tries, e.what, e.lane, e.outcome, e.has_arrived = t.tries, t.what, t.lane, st.OK, t.has_arrived
     return place
 
 
@@ -328,7 +298,7 @@ def copy_to(m, template, receiver, link):  # type: ignore[no-untyped-def]
 def links_of(m, place):  # type: ignore[no-untyped-def]
     """First and last of the places of the links that a message goes over (`link_over`)."""
     e = messages(m)[place]
-    if e.receiver == NEIGHBOURS:
+    if e.receiver == st.NEIGHBOURS:
         return near(m, e.sender)
     return e.link, e.link + 1
 
@@ -336,21 +306,21 @@ def links_of(m, place):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def link_over(m, place, at):  # type: ignore[no-untyped-def]
     """The link that a message goes over, by a place that `links_of` gives."""
-    return link_at(m, at) if messages(m)[place].receiver == NEIGHBOURS else at
+    return link_at(m, at) if messages(m)[place].receiver == st.NEIGHBOURS else at
 
 
 @njit(forceinline=True)
 def receiver_of(m, place, link):  # type: ignore[no-untyped-def]
     """Who gets a message over a link."""
     e = messages(m)[place]
-    return other_end(m, e.sender, link) if e.receiver == NEIGHBOURS else e.receiver
+    return other_end(m, e.sender, link) if e.receiver == st.NEIGHBOURS else e.receiver
 
 
 @njit()
 def start_spreading(m, place):  # type: ignore[no-untyped-def]
     """Write down that a message goes to all neighbours, where none disturbs another."""
     first, last = links_of(m, place)
-    push(m, SPREAD, place, first, last)
+    push(m, st.SPREAD, place, first, last)
 
 
 @njit()
@@ -361,7 +331,7 @@ def spread(m):  # type: ignore[no-untyped-def]
     task = tasks(m)[depth - 1]
     template = task.message
     sender, lane = messages(m)[template].sender, messages(m)[template].lane
-    while s.depth == depth and s.spare >= SPARE:
+    while s.depth == depth and s.spare >= st.SPARE:
         if task.link == task.last:
             s.depth = depth - 1
             free_message(m, template)
@@ -380,4 +350,4 @@ def has_fates(m):  # type: ignore[no-untyped-def]
 
     Where the graph changes, the fates of a message say who is to hear it, whatever becomes of the links.
     """
-    return m.changing is not None or m.state.loses != NEVER or laws(m)[TRAVEL].kind != CONSTANT
+    return m.changing is not None or m.state.loses != st.NEVER or laws(m)[st.TRAVEL].kind != st.CONSTANT

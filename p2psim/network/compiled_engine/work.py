@@ -4,6 +4,7 @@ See `p2psim.network.simpy_engine.agents`. What follows when an agent has compute
 """
 
 from p2psim.core.compiled import njit
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.calendar import (
     appoint,
     free_message,
@@ -13,48 +14,35 @@ from p2psim.network.compiled_engine.calendar import (
     workers,
     write,
 )
-from p2psim.network.compiled_engine.state import (
-    BEGINS,
-    COMPUTE_TIME,
-    COMPUTING,
-    DONE,
-    DROP,
-    NOBODY,
-    NONE,
-    OK,
-    START_WORK,
-    WAIT,
-    ZERO,
-)
 from p2psim.network.compiled_engine.travel import draw, lacks
 
 
 @njit(forceinline=True)
 def is_computing(m, agent):  # type: ignore[no-untyped-def]
     """Whether an agent computes, or will go on to when it returns."""
-    return workers(m)[agent].begin != NONE
+    return workers(m)[agent].begin != st.NONE
 
 
 @njit()
 def begin_work(m, agent, version, cause, what, peer, link):  # type: ignore[no-untyped-def]
     """Let an agent begin to compute, which leads to what a message may lead to; returns the number of the event."""
     w = workers(m)[agent]
-    w.begin = write(m, BEGINS, agent, NOBODY, version, cause, NONE, OK)
+    w.begin = write(m, st.BEGINS, agent, st.NOBODY, version, cause, st.NONE, st.OK)
     w.version = version
     w.what = what
     w.peer = peer
     w.link = link
-    push(m, START_WORK, agent, ZERO, ZERO)
+    push(m, st.START_WORK, agent, st.ZERO, st.ZERO)
     return w.begin
 
 
 @njit()
 def start_work(m, agent):  # type: ignore[no-untyped-def]
     """Draw how long an agent computes."""
-    if lacks(m, COMPUTE_TIME, agent):
-        push(m, START_WORK, agent, ZERO, ZERO)
+    if lacks(m, st.COMPUTE_TIME, agent):
+        push(m, st.START_WORK, agent, st.ZERO, st.ZERO)
         return
-    _work_for(m, agent, draw(m, COMPUTE_TIME, agent) * workers(m)[agent].factor)
+    _work_for(m, agent, draw(m, st.COMPUTE_TIME, agent) * workers(m)[agent].factor)
 
 
 @njit()
@@ -65,9 +53,9 @@ def _work_for(m, agent, time):  # type: ignore[no-untyped-def]
     w.is_paused = 0
     w.stretch += 1
     if time == 0.0:
-        push(m, DONE, agent, ZERO, ZERO)
+        push(m, st.DONE, agent, st.ZERO, st.ZERO)
     else:
-        appoint(m, w.until, timer(m, agent, w.stretch, NONE), WAIT, COMPUTING, w.begin, ZERO)
+        appoint(m, w.until, timer(m, agent, w.stretch, st.NONE), st.WAIT, st.COMPUTING, w.begin, st.ZERO)
 
 
 @njit()
@@ -76,7 +64,7 @@ def end_stretch(m, place):  # type: ignore[no-untyped-def]
     agent, stretch = messages(m)[place].sender, messages(m)[place].query
     free_message(m, place)
     if workers(m)[agent].stretch == stretch:
-        push(m, DONE, agent, ZERO, ZERO)
+        push(m, st.DONE, agent, st.ZERO, st.ZERO)
 
 
 @njit()
@@ -84,7 +72,7 @@ def stop_work(m, agent):  # type: ignore[no-untyped-def]
     """Let an agent stop; returns the number of the event with which it began."""
     w = workers(m)[agent]
     begin = w.begin
-    w.begin = NONE
+    w.begin = st.NONE
     w.is_paused = 0
     w.stretch += 1
     return begin
@@ -94,7 +82,7 @@ def stop_work(m, agent):  # type: ignore[no-untyped-def]
 def pause_work(m, agent):  # type: ignore[no-untyped-def]
     """Keep what is left of the work of an agent that leaves."""
     w = workers(m)[agent]
-    if w.begin != NONE:
+    if w.begin != st.NONE:
         w.rest = w.until - m.state.now
         w.is_paused = 1
         w.stretch += 1
@@ -104,7 +92,7 @@ def pause_work(m, agent):  # type: ignore[no-untyped-def]
 def resume_work(m, agent):  # type: ignore[no-untyped-def]
     """Let the work of an agent that returns go on."""
     w = workers(m)[agent]
-    if w.begin != NONE and w.is_paused:
+    if w.begin != st.NONE and w.is_paused:
         _work_for(m, agent, w.rest)
 
 
@@ -112,9 +100,9 @@ def resume_work(m, agent):  # type: ignore[no-untyped-def]
 def drop_waiting(m, agent, outcome):  # type: ignore[no-untyped-def]
     """Drop the model that waits for an agent, if there is one."""
     w = workers(m)[agent]
-    if w.waiting != NONE:
-        write(m, DROP, agent, NOBODY, NONE, w.waiting, NONE, outcome)
-        w.waiting = NONE
+    if w.waiting != st.NONE:
+        write(m, st.DROP, agent, st.NOBODY, st.NONE, w.waiting, st.NONE, outcome)
+        w.waiting = st.NONE
 
 
 @njit()

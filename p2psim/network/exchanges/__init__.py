@@ -3,17 +3,24 @@
 from typing import Annotated
 
 from p2psim.core.options import BY_NAME
-from p2psim.core.registry import AnyOf, register_all
-from p2psim.network.exchanges.gossip import Broadcast, Gossip
-from p2psim.network.exchanges.poll import Poll
+from p2psim.core.part_types import AnyOf
+from p2psim.core.registry import declare
 from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.exchanges.request import Request
-from p2psim.network.exchanges.rounds import Round
-from p2psim.network.exchanges.synchronous import Synchronous
 
-register_all([Request, Poll, Round, Broadcast, Gossip, Synchronous])
+__getattr__ = declare(
+    "exchange",
+    __name__,
+    {
+        "request": "request:Request",
+        "poll": "rounds:Poll",
+        "round": "rounds:Round",
+        "broadcast": "synchronous:Broadcast",
+        "gossip": "gossip:Gossip",
+        "synchronous": "synchronous:Synchronous",
+    },
+)
 
 #: Any exchange that is registered.
 AnyExchange = Annotated[Exchange, AnyOf("exchange"), BY_NAME]
 
-__all__ = ["AnyExchange", "Broadcast", "Exchange", "Gossip", "Poll", "Request", "Round", "Synchronous"]
+__all__ = ["AnyExchange", "Exchange"]

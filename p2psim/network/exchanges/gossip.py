@@ -1,59 +1,26 @@
-"""Exchanges between neighbours: broadcast to all of them, and gossip with one at a time.
+"""Gossip, the exchange of an agent with one neighbour at a time.
 
-In gossip, an agent pushes its model to a neighbour, pulls the neighbour's, or exchanges models with it.
+The agent pushes its model to a neighbour, pulls the neighbour's, or exchanges models with it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from p2psim.core.events import ALONE, BUSY, NOBODY, NONE, OFFLINE, SPENT, SUPERSEDED
 from p2psim.network.channels.draws import UNIT
-from p2psim.network.exchanges.protocol import Exchange
-from p2psim.network.exchanges.sides import asking_side
-from p2psim.network.graph import Graph
-from p2psim.network.spec import RunningNetwork
-
-
-class Broadcast(Exchange):
-    """On waking, an agent updates its model (a release) and sends it once, to all its neighbours.
-
-    The send is one event; each neighbour that it reaches is one delivery. On a graph that changes it goes to the
-    neighbours of that moment; an agent that has none wakes ``alone``, and does nothing.
-    """
-
-    kind: Literal["broadcast"] = "broadcast"
-
-    sends_to_all: ClassVar[bool] = True
-    computes: ClassVar[bool] = True
-
-    def start(self, world: RunningNetwork) -> None:
-        """Start the agents' clocks."""
-        neighbours = [_all_of(world, agent) for agent in range(world.links.agents)]
-
-        def tick(agent: int) -> None:
-            world.update_and_send(agent, neighbours, hear)
-
-        world.start_clocks(tick)
-
-
-def _all_of(world: RunningNetwork, agent: int) -> Iterator[Sequence[int]]:
-    """An agent's neighbours at the moment of each of its sends."""
-    while True:
-        yield world.neighbours(agent)
-
+from p2psim.network.exchanges.protocol import Exchange, hear
+from p2psim.network.graph import Graph, asking_side
+from p2psim.network.spec import SINGLY, CompiledExchange, Conduct, RunningNetwork
 
 #: What follows when an agent has computed; returns whether its links are there.
 Then = Callable[[int], bool]
-
-
-def hear(*_: int) -> None:
-    """Do nothing yet: a neighbour's model is used when the agent next wakes."""
 
 
 class Gossip(Exchange):
@@ -63,14 +30,16 @@ class Gossip(Exchange):
     network: coordinate descent, model propagation) or when it hears another model (``hear``: averaging).
 
     ``push``
-        Wake: the agent updates its model and sends it. Hear: it sends its model, and who hears it updates.
+        Wake: the agent updates its model and sends it. Hear: it sends its model, and the
+        agent that hears it updates.
     ``pull``
         The agent asks (a send without a model: version −1); the neighbour sends its model; on hearing it the agent
         updates. The same for both kinds of algorithms.
     ``push-pull``
         The agent sends its model; the neighbour sends its own model back, and then updates with what it heard; on
         hearing the answer the agent updates. Both models are those from before the exchange. The same for both kinds.
-        Of some algorithms (``answerer_releases`` of the network) who answers makes no release with its update.
+        With some algorithms (``answerer_releases`` of the network) the agent that answers makes no release with its
+        update.
     ``edge``
         A link wakes, for algorithms whose variables belong to links (gossip ADMM). The agent makes its local steps
         and sends; on hearing it the neighbour makes its own and sends back; on hearing that the agent commits. There
@@ -83,7 +52,7 @@ class Gossip(Exchange):
 
     An agent that may make no more releases, and does not go on without its data, makes no more updates nor local
     steps; its wake is ``spent`` where it would lead to one. It still answers in ``pull`` and ``push-pull``, and still
-    tells its model in ``push`` where waking makes no update.
+    sends its model in ``push`` where waking makes no update.
 
     On a graph that changes, the neighbour is drawn among those of that moment; an agent that has none wakes ``alone``,
     and does nothing. What was sent arrives, even if its link goes meanwhile; but an answer needs a link too, and is
@@ -91,14 +60,14 @@ class Gossip(Exchange):
 
     Where agents take time to compute (``network.compute``), what they have computed follows after that time. A tick
     meanwhile is ``busy`` where it would lead to another update. A model that is heard meanwhile waits; a newer one
-    takes its place. Agents go on to answer and to tell their models. Links of ``edge`` that have gone when an agent has
-    computed leave its local steps undone. Where who answers in push-pull makes no release, its update takes no time,
-    and the one that wakes computes before it sends if the algorithm updates on waking.
+    takes its place. Agents go on to answer and to send their models. Links of ``edge`` that have gone when an agent has
+    computed leave its local steps undone. Where the agent that answers in push-pull makes no release, its update takes
+    no time, and the one that wakes computes before it sends if the algorithm updates on waking.
 
-    With ``blocking`` who waits for an answer answers nobody (AD-PSGD as it is printed). Agents that wait in a cycle
-    wait for ever, so that it takes a bipartite graph: agents of one side ask, and those of the other answer, and update
-    alone when they wake. The side that asks is that of the smallest agent of each component. It is for algorithms in
-    which who answers makes no release.
+    With ``blocking`` an agent that waits for an answer does not answer others (AD-PSGD as it is printed). Agents that
+    wait in a cycle wait for ever, so that it takes a bipartite graph: agents of one side ask, and those of the other
+    answer, and update alone when they wake. The side that asks is that of the smallest agent of each component. It is
+    for algorithms in which the agent that answers makes no release.
 
     Choices
     -------
@@ -111,7 +80,7 @@ class Gossip(Exchange):
     mode: edge
         a link wakes, and both its ends act; for gossip ADMM
     partner: uniform
-        every neighbour alike
+        every neighbour with the same chance
     partner: weight
         neighbours in proportion to the weights of their links
     """
@@ -123,7 +92,7 @@ class Gossip(Exchange):
     )
     blocking: bool = Field(
         False,
-        description="in push-pull, whether who waits for an answer answers nobody: then one side of a bipartite graph "
+        description="in push-pull, whether an agent that waits answers no other: then one side of a bipartite graph "
         "asks, and the other answers",
     )
 
@@ -135,6 +104,26 @@ class Gossip(Exchange):
         """Whether links wake."""
         return self.mode == "edge"
 
+    @property
+    def pattern(self) -> str:
+        """The mode."""
+        return self.mode
+
+    @property
+    def hearers(self) -> int:
+        """How many of two agents that meet hear the other's model."""
+        return {"push": 1, "pull": 1, "push-pull": 2, "edge": 0}[self.mode]
+
+    @property
+    def sends_back(self) -> bool:
+        """Whether agents who hear a message send one back."""
+        return self.mode != "push"
+
+    @property
+    def blocks(self) -> bool:
+        """Whether an agent that waits for an answer answers no other."""
+        return self.blocking
+
     @model_validator(mode="after")
     def _waits_for_answers(self) -> Gossip:
         if self.blocking and self.mode != "push-pull":
@@ -142,13 +131,21 @@ class Gossip(Exchange):
         return self
 
     def check(self, links: Graph) -> None:
-        """Raise a MeaningError if who waits is to answer nobody, and agents could wait in a cycle."""
+        """Raise a MeaningError if agents that wait answer no others, and agents could wait in a cycle."""
         if self.blocking:
             asking_side(links)
 
-    def works_first(self, updates: str, answerer_releases: bool) -> bool:
-        """Whether in push-pull agents compute before they send: only their own updates need it, on waking."""
-        return self.mode == "push-pull" and not answerer_releases and updates == "wake"
+    def conduct(self, updates: str, answerer_releases: bool) -> Conduct:
+        """What agents do, for the verifier of events."""
+        wakers = Conduct("wakers", works_first=updates == "wake", blocks=self.blocking)
+        return wakers if self.mode == "push-pull" and not answerer_releases else SINGLY
+
+    def compiled(self, links: Graph) -> CompiledExchange:
+        """Form for the compiled engine."""
+        settings = {"by_weight": self.partner == "weight", "blocking": self.blocking}
+        none = np.zeros(links.agents, np.uint8)
+        arrays = {"asked": none, "asks": asking_side(links).astype(np.uint8)} if self.blocking else {}
+        return CompiledExchange(self.mode, "gossip", settings, arrays)
 
     def releases_per_wake(self, answerer_releases: bool) -> float:
         """Two where both agents that meet make one."""
@@ -175,7 +172,7 @@ class _GossipRun:
         self._by_weight = options.partner == "weight"
         self._choices = [self._partners(agent) for agent in range(world.links.agents)]
         # Whether agents compute before they send, and not when they have heard.
-        self._works_first = options.works_first(world.updates, world.answerer_releases)
+        self._works_first = options.conduct(world.updates, world.answerer_releases).works_first
         # Who asks, and who of them waits for an answer, where that blocks.
         self._asks = asking_side(world.links).tolist() if options.blocking else None
         self._awaiting: set[int] = set()

@@ -8,19 +8,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from p2psim.core.distributions import Distribution
+from p2psim.core.distributions import Quantity
 from p2psim.core.events import LEARNER, NONE, OFFLINE, SUPERSEDED
 from p2psim.core.options import Options
 from p2psim.network.channels.draws import Draws
 from p2psim.network.graph import Graph
 from p2psim.network.order import RESENDING, RESPONSE
-from p2psim.network.spec import Ended, RunningNetwork, Steps
+from p2psim.network.spec import SINGLY, CompiledExchange, Conduct, Ended, RunningNetwork, Steps
 
 
 class Exchange(Options):
     """Base of all exchanges: what agents do when their clock ticks, or a message reaches them.
 
-    An exchange of your own is a subclass with a ``kind``, keys of its own, and ``start``. It writes no events itself:
+    An exchange of your own is a subclass with a ``kind``, its own keys, and ``start``. It writes no events itself:
     ``wake``, ``send``, ``commit`` and ``drop`` of the running network do, and see that they keep the event format. A
     message that was sent ends for each receiver in just one call, to ``heard`` or to ``lost``, whatever the channel
     does in between, so that an exchange need not know of delays, losses and collisions. An agent commits because of its
@@ -31,7 +31,7 @@ class Exchange(Options):
     kind : str
         The name, as ``kind: Literal["lazy"] = "lazy"``.
     has_clocks : bool
-        Whether agents wake by clocks of their own.
+        Whether agents wake by their own clocks.
     needs_learner : bool
         Whether it is for a star: a central learner and its owners.
     in_rounds : bool
@@ -47,7 +47,11 @@ class Exchange(Options):
     computes : bool
         Whether what agents compute takes the time of ``network.compute``: it calls ``work`` of the running network.
     delay_key : str
-        Key of a time of its own that ``network.compute`` takes the place of.
+        Key of the exchange's time that ``network.compute`` takes the place of.
+    anyone_answers : bool
+        Whether each answer is any owner's by its rate, no matter which gave those before, on an ideal channel.
+    gathers : bool
+        Whether the learner uses all answers to a query that come until `round_deadline`.
     """
 
     part_kind: ClassVar[str] = "exchange"
@@ -63,6 +67,33 @@ class Exchange(Options):
     events_per_commit: ClassVar[int] = 6
     computes: ClassVar[bool] = False
     delay_key: ClassVar[str] = ""
+    anyone_answers: ClassVar[bool] = False
+    gathers: ClassVar[bool] = False
+
+    @property
+    def pattern(self) -> str:
+        """What agents do when they meet, in a word: its name, or that of its mode."""
+        return str(self.kind)
+
+    @property
+    def hearers(self) -> int:
+        """How many of two agents that meet hear the other's model, and may update at once: 0, 1 or 2."""
+        return 0
+
+    @property
+    def sends_back(self) -> bool:
+        """Whether agents who hear a message send one back."""
+        return False
+
+    @property
+    def blocks(self) -> bool:
+        """Whether an agent that waits for an answer answers no other."""
+        return False
+
+    @property
+    def round_deadline(self) -> float | None:
+        """Time after which a learner's round closes without the answers that have not come."""
+        return None
 
     @property
     def by_edge(self) -> bool:
@@ -99,8 +130,33 @@ class Exchange(Options):
         """Releases of all agents that follow one wake, about."""
         return 1.0
 
+    def places(self, owners: int) -> int:
+        """The most owners that a learner serves at once, out of all."""
+        return 1
+
+    @property
+    def answer_delay(self) -> Quantity:
+        """Time of its own that passes before an answer: the value of ``delay_key``."""
+        return getattr(self, self.delay_key) if self.delay_key else 0.0
+
+    def conduct(self, updates: str, answerer_releases: bool) -> Conduct:
+        """What agents on a graph do, for the verifier of events; arguments as in the network.
+
+        By default every commit makes a release; in rounds, every send where messages name releases. Override it if
+        rounds can close before their messages have ended, if only those that woke make releases, or if an agent that
+        waits for an answer answers nobody.
+        """
+        if not self.in_rounds or self.needs_learner:
+            return SINGLY
+        is_named = self.names_releases(updates)
+        return Conduct("sends" if is_named else "commits", in_rounds=True, works_first=is_named)
+
     def check(self, links: Graph) -> None:
         """Raise a MeaningError if keys mean nothing on a graph; of p2psim's exchanges."""
+
+    def compiled(self, links: Graph) -> CompiledExchange:
+        """Form for the compiled engine, which asks p2psim's exchanges alone: SimPy runs those from outside."""
+        raise NotImplementedError(f"{self.kind} has no compiled form")
 
     @abstractmethod
     def start(self, world: RunningNetwork) -> None:
@@ -171,10 +227,14 @@ class Answers:
         self._wanted.pop(owner, None)
 
 
+def hear(*_: int) -> None:
+    """Do nothing yet: a neighbour's model is used when the agent next wakes."""
+
+
 class QueriedOwners:
     """Owners that the learner asks all at once: each owes one answer, to the newest query that it has heard."""
 
-    def __init__(self, world: RunningNetwork, response: float | Distribution):
+    def __init__(self, world: RunningNetwork, response: Quantity):
         self._world = world
         self._owners = range(world.links.agents)
         self._delays = [world.draws("response", owner, response) for owner in self._owners]

@@ -9,8 +9,9 @@ from p2psim.core.distributions import Quantity
 from p2psim.core.events import BUSY, LEARNER, NOBODY, NONE, OFFLINE, QUEUED, SPENT
 from p2psim.core.options import Few
 from p2psim.network.exchanges.protocol import Answers, Exchange
+from p2psim.network.graph import Graph
 from p2psim.network.order import SERVICE
-from p2psim.network.spec import RunningNetwork, Steps
+from p2psim.network.spec import CompiledExchange, RunningNetwork, Steps
 
 
 def _number_or_all(value: Any) -> str:
@@ -29,18 +30,18 @@ class Request(Exchange):
     commits. From the tick that it accepts until the answer has come or been lost, the learner is busy; ticks
     meanwhile, those of the served owner included unless its clock stops, are refused or queued (first in, first out).
     The asking itself takes no time and is not lost. An owner that leaves before it has answered ends the exchange.
-    While the learner is away who asks is turned away, and who waits goes on waiting.
+    While the learner is away, owners that ask are turned away, and waiting owners go on waiting.
 
     With a ``concurrency`` of c the learner is busy when it serves c owners. An owner is served once at a time: if its
-    clock ticks meanwhile it is refused, or waits, even where others could be served. Who waits is served first come,
-    first served, but for those that are being served.
+    clock ticks meanwhile it is refused, or waits, even where others could be served. Waiting owners are served in
+    their order, except those that are already being served.
 
     Choices
     -------
     busy: refuse
-        who asks meanwhile is turned away
+        an owner that asks meanwhile is turned away
     busy: queue
-        who asks meanwhile waits for its turn
+        an owner that asks meanwhile waits for its turn
     served_clock: runs
         ticks of the owner that is being served count like all others
     served_clock: stops
@@ -51,7 +52,9 @@ class Request(Exchange):
 
     kind: Literal["request"] = "request"
     service: Quantity = Field(0.0, description="time the owner takes for its answer, in mean clock periods")
-    busy: Literal["refuse", "queue"] = Field("refuse", description="what a busy learner does with who asks")
+    busy: Literal["refuse", "queue"] = Field(
+        "refuse", description="what a busy learner does with an owner that asks"
+    )
     concurrency: Concurrency = Field(
         1, description="the most owners that are served at once: a number, or all"
     )
@@ -62,6 +65,12 @@ class Request(Exchange):
     needs_learner: ClassVar[bool] = True
     computes: ClassVar[bool] = True
     delay_key: ClassVar[str] = "service"
+    anyone_answers: ClassVar[bool] = True
+
+    def compiled(self, links: Graph) -> CompiledExchange:
+        """Form for the compiled engine."""
+        settings = {"queues": self.busy == "queue", "stops": self.served_clock == "stops"}
+        return CompiledExchange("request", "request", settings | {"places": self.places(links.agents)})
 
     def start(self, world: RunningNetwork) -> None:
         """Start the owners' clocks."""
@@ -73,7 +82,7 @@ class Request(Exchange):
 
 
 class _Desk:
-    """The learner's desk: who is served, who waits."""
+    """The owners that the learner serves, and those that wait."""
 
     def __init__(self, options: Request, world: RunningNetwork):
         self._world = world
@@ -135,12 +144,12 @@ class _Desk:
         self._finish(receiver if sender == LEARNER else sender)
 
     def _finish(self, owner: int) -> None:
-        """Serve an owner no more, and call who waits."""
+        """End the service of an owner, and call the waiting owners."""
         self._served.discard(owner)
         self._call()
 
     def _call(self, *_: int) -> None:
-        """Serve who waits; not from within a call, so that a long queue needs no deep stack."""
+        """Serve waiting owners; not from within a call, so that a long queue needs no deep stack."""
         if self._calling:
             return
         world, self._calling = self._world, True

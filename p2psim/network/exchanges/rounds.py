@@ -1,4 +1,4 @@
-"""The learner asks everyone, or some, in rounds, and makes one step of all the answers of a round."""
+"""The learner asks at regular times: everyone, or some, in rounds, with one step of all the answers of a round."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ import itertools
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, model_validator
 
-from p2psim.core.distributions import Quantity
+from p2psim.core.distributions import Quantity, least
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import LEARNER, NEIGHBOURS, NONE
 from p2psim.core.options import Few, Positive
 from p2psim.network.channels.draws import UNIT
 from p2psim.network.exchanges.protocol import Exchange, QueriedOwners
 from p2psim.network.graph import Graph
-from p2psim.network.order import DEADLINE, ROUND
-from p2psim.network.spec import RunningNetwork, Steps
+from p2psim.network.order import DEADLINE, POLL, ROUND
+from p2psim.network.spec import CompiledExchange, RunningNetwork, Steps
 
 
 class Round(Exchange):
     """The learner broadcasts its model, waits for the answers, and then makes one step of all of them: a commit.
 
-    A round begins an interval after the one before at the earliest, and when that has closed. It closes when nothing of
-    it is on its way any more: the learner is told of those who are away, have no release left, or whose query or answer
-    was lost. With a deadline it closes then at the latest; an answer that comes later arrives, and is not used. An
-    owner that hears a query drops the answer that it still owes to an older one, touching no data for it. A learner
-    that is away begins no round, and closes one when it returns.
+    A round begins when the one before has closed, and at the earliest an interval after that one began. It closes when
+    nothing of it is on its way any more: the learner knows which owners are away or have no release left, and whose
+    query or answer was lost. With a deadline it closes then at the latest; an answer that comes later arrives, and is
+    not used. An owner that hears a query drops the answer that it still owes to an older one, touching no data for it.
+    A learner that is away begins no round, and closes one when it returns.
 
-    With ``participants`` so many owners are drawn for each round, uniformly and without replacement, whether they are
-    there or not; each is sent a query of its own, in their order, and the others hear nothing.
+    With ``participants``, this many owners are drawn for each round, uniformly and without replacement, whether they
+    are there or not; each is sent a separate query, in their order, and the others hear nothing.
     """
 
     kind: Literal["round"] = "round"
     interval: Positive = Field(1.0, description="least time between the beginnings of two rounds")
     response: Quantity = Field(0.0, description="time between hearing a query and sending the answer")
     deadline: Positive | None = Field(
-        None, description="time after which a round closes without those who have not answered"
+        None, description="time after which a round closes without the owners that have not answered"
     )
     participants: Few | None = Field(None, description="owners drawn for each round; all when left out")
 
@@ -45,6 +46,12 @@ class Round(Exchange):
     computes: ClassVar[bool] = True
     delay_key: ClassVar[str] = "response"
     in_rounds: ClassVar[bool] = True
+    gathers: ClassVar[bool] = True
+
+    @property
+    def round_deadline(self) -> float | None:
+        """Time after which a round closes."""
+        return self.deadline
 
     def needs_delivery(self, _: str) -> bool:
         """Whether there is no commit without a message that arrives: a round without answers is one, too."""
@@ -69,6 +76,12 @@ class Round(Exchange):
                 "network.exchange.participants",
                 f"must be at most the number of owners, {links.agents}, got {self.participants}",
             )
+
+    def compiled(self, links: Graph) -> CompiledExchange:
+        """Form for the compiled engine; 0 drawn stands for all."""
+        some = self.asked(links.agents) if self.asks_some(links.agents) else 0
+        settings = {"interval": self.interval, "deadline": self.deadline or 0.0, "some": some}
+        return CompiledExchange("rounds", "queries", settings, {"asked": np.zeros(links.agents, np.uint8)})
 
     def start(self, world: RunningNetwork) -> None:
         """Start the learner's rounds."""
@@ -210,3 +223,59 @@ class _Rounds(QueriedOwners):
     def _use(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
         """Take note that an answer has arrived; the commit that closes the round uses it."""
         self._end(version)
+
+
+class Poll(Exchange):
+    """The learner broadcasts its model at regular intervals; owners answer it after a random delay.
+
+    Queries leave at times interval, 2·interval, …. An owner that hears a query drops the answer that it still
+    owes to an older one, touching no data for it; a query with an older model than one heard before, which has
+    overtaken it on the way, is superseded as well. Each answer that reaches the learner is a commit. An owner that has
+    left when its answer is due does not give it; a learner that is away asks nobody.
+    """
+
+    kind: Literal["poll"] = "poll"
+    interval: Positive = Field(1.0, description="time between queries")
+    response: Quantity = Field(0.0, description="time between hearing a query and sending the answer")
+
+    has_clocks: ClassVar[bool] = False
+    needs_learner: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    delay_key: ClassVar[str] = "response"
+    events_per_commit: ClassVar[int] = 4
+
+    @property
+    def polled(self) -> float:
+        """Interval of the queries."""
+        return self.interval
+
+    @model_validator(mode="after")
+    def _can_answer(self) -> Poll:
+        if least(self.response) > self.interval:
+            raise ValueError(
+                f"response: takes at least {least(self.response)}, longer than the interval {self.interval} between "
+                "queries, so that the next query would supersede every answer"
+            )
+        return self
+
+    def compiled(self, _: Graph) -> CompiledExchange:
+        """Form for the compiled engine."""
+        return CompiledExchange("polls", "queries", {"interval": self.interval})
+
+    def start(self, world: RunningNetwork) -> None:
+        """Start the learner's queries."""
+        world.env.process(_Polling(world, self.response).poll(self.interval))
+
+
+class _Polling(QueriedOwners):
+    """The learner's queries, and what each owner still owes."""
+
+    def poll(self, interval: float) -> Steps:
+        """The learner: it sends a query at each multiple of the interval, unless it is offline."""
+        for number in itertools.count(1):
+            yield from self._world.until(number * interval, LEARNER, number, POLL)
+            if self._world.present[LEARNER]:
+                self._ask()
+
+    def _use(self, owner: int, _: int, answer: int, version: int, release: int) -> None:
+        self._world.commit(LEARNER, owner, answer, release)

@@ -1,26 +1,62 @@
-"""Agents on a graph act in rounds: all of them send their models, and then all update."""
+"""Agents on a graph send their models to all neighbours: each when its clock ticks, or all in rounds."""
 
 import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from p2psim.core.events import LEARNER, NEIGHBOURS, NOBODY, NONE, OFFLINE, SPENT, SUPERSEDED
 from p2psim.core.options import Positive
-from p2psim.network.exchanges.protocol import Exchange
+from p2psim.network.exchanges.protocol import Exchange, hear
 from p2psim.network.exchanges.rounds import RoundTimes
+from p2psim.network.graph import Graph
 from p2psim.network.order import DEADLINE, ROUND
-from p2psim.network.spec import RunningNetwork, Steps
+from p2psim.network.spec import CompiledExchange, Conduct, RunningNetwork, Steps
+
+
+class Broadcast(Exchange):
+    """On waking, an agent updates its model (a release) and sends it once, to all its neighbours.
+
+    The send is one event; each neighbour that it reaches is one delivery. On a graph that changes it goes to the
+    neighbours of that moment; an agent that has none wakes ``alone``, and does nothing.
+    """
+
+    kind: Literal["broadcast"] = "broadcast"
+
+    sends_to_all: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+
+    def compiled(self, _: Graph) -> CompiledExchange:
+        """Form for the compiled engine."""
+        return CompiledExchange("broadcast", "gossip")
+
+    def start(self, world: RunningNetwork) -> None:
+        """Start the agents' clocks."""
+        neighbours = [_all_of(world, agent) for agent in range(world.links.agents)]
+
+        def tick(agent: int) -> None:
+            world.update_and_send(agent, neighbours, hear)
+
+        world.start_clocks(tick)
+
+
+def _all_of(world: RunningNetwork, agent: int) -> Iterator[Sequence[int]]:
+    """An agent's neighbours at the moment of each of its sends."""
+    while True:
+        yield world.neighbours(agent)
 
 
 class Synchronous(Exchange):
     """In each round all agents send their models to all their neighbours, and then update with what they have heard.
 
-    A round begins an interval after the one before at the earliest, and when that has closed. Every agent that is there
-    wakes, and sends its model once, to all its neighbours. The round closes when none of its messages is on its way any
-    more; with a deadline it closes then at the latest, and a message that comes later arrives, and is not used. When it
-    closes, every agent that took part commits, in the order of agents, unless it is away.
+    A round begins when the one before has closed, and at the earliest an interval after that one began. Every agent
+    that is there wakes, and sends its model once, to all its neighbours. The round closes when none of its messages is
+    on its way any more; with a deadline it closes then at the latest, and a message that comes later arrives, and is
+    not used. When it closes, every agent that took part commits, in the order of agents, unless it is away.
 
     Where the algorithm updates a model on waking (``updates: wake`` of the network), the update touches data before the
     model is sent, and the send makes the release: a gradient, then gossip. Where it updates on hearing, the commit
@@ -59,6 +95,17 @@ class Synchronous(Exchange):
     def names_releases(self, updates: str) -> bool:
         """Whether messages name the releases that they carry: where sends make them."""
         return updates == "wake"
+
+    def conduct(self, updates: str, answerer_releases: bool) -> Conduct:
+        """What agents do, for the verifier of events."""
+        return replace(super().conduct(updates, answerer_releases), has_deadline=self.deadline is not None)
+
+    def compiled(self, links: Graph) -> CompiledExchange:
+        """Form for the compiled engine."""
+        settings = {"interval": self.interval, "deadline": self.deadline or 0.0}
+        arrays: dict[str, np.ndarray] = {"wakes": np.zeros(links.agents, np.int64)}
+        arrays["asked"] = np.zeros(links.agents, np.uint8)
+        return CompiledExchange("synchronous", "synchronous", settings, arrays)
 
     def start(self, world: RunningNetwork) -> None:
         """Start the rounds."""

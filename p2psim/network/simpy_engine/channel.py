@@ -7,14 +7,12 @@ import simpy
 
 from p2psim.core.events import LOSS, NONE, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.network.channels.channel import Channel as ChannelOptions
+from p2psim.network.channels.channel import ResendSame
 from p2psim.network.channels.draws import Airtime, Draws, open_latency
-from p2psim.network.channels.effects import ActiveEffects, Delivery
-from p2psim.network.channels.loss import open_loss
-from p2psim.network.channels.retransmission import ResendSame
+from p2psim.network.channels.effects import ActiveEffects, Delivery, open_loss
 from p2psim.network.order import ARRIVAL, CHANNEL, RESENDING
-from p2psim.network.simpy_engine.base import Message, Run, Transmission
+from p2psim.network.simpy_engine.base import Message, Run, Transmission, begin
 from p2psim.network.simpy_engine.medium import SharedMedium
-from p2psim.network.simpy_engine.turns import begin
 from p2psim.network.spec import Steps
 
 

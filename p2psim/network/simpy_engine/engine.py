@@ -1,5 +1,6 @@
-"""One run on SimPy: the network that exchanges, channel and availability see, its state, and the record of events."""
+"""One run on SimPy: the network that exchanges, channel and availability see, its state, and the log of events."""
 
+import struct
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -7,54 +8,90 @@ import simpy
 
 from p2psim.core import events as ev
 from p2psim.core.errors import InputError
-from p2psim.core.randomness import Streams
+from p2psim.core.events import EVENT, EVENT_STRUCT
 from p2psim.core.times import until
 from p2psim.network.changes import ActiveLinks
 from p2psim.network.channels.draws import Drawing
 from p2psim.network.order import AT_END, LINKS, OTHER, REGULAR, WAIT
-from p2psim.network.section import Network
-from p2psim.network.simpy_engine.agents import Computing, agent
-from p2psim.network.simpy_engine.base import Message
+from p2psim.network.section import RunSetup
+from p2psim.network.simpy_engine.agents import Computing, Presence, agent
+from p2psim.network.simpy_engine.base import Message, Turns, begin, exactly
 from p2psim.network.simpy_engine.channel import RunningChannel
-from p2psim.network.simpy_engine.log import EventLog
-from p2psim.network.simpy_engine.presence import Presence
-from p2psim.network.simpy_engine.turns import Turns, begin, exactly
 from p2psim.network.spec import Computed, Ended, Steps
 
+_PACK = struct.Struct(EVENT_STRUCT).pack_into
+_SIZE = EVENT.itemsize
 
-class SimPyRun:
-    """A network while it runs, as `RunningNetwork` describes it.
+
+class EventLog:
+    """Events in order of writing, handed out in chunks of a fixed size.
 
     Parameters
     ----------
-    network : Network
-    rates : ndarray, shape (n,)
-        Wakes of each agent per unit of time.
-    streams : Streams
-        Random streams of this replica.
-    limits : ndarray of int64, shape (n,), optional
-        The most releases that each agent may make.
-    commits, time : optional
-        Where the run ends: after so many commits, or after what happens at this time.
     chunk : int
-        Events in a chunk.
+        Events in a chunk; only the last one may be smaller.
+
+    Attributes
+    ----------
+    seq : int
+        Number of the next event.
+    full : list of ndarray
+        Chunks that have not been taken.
     """
 
-    def __init__(
+    def __init__(self, chunk: int):
+        self._chunk = chunk
+        self._bytes = bytearray(chunk * _SIZE)
+        self._size = 0
+        self.seq = 0
+        self.full: list[np.ndarray] = []
+
+    def __repr__(self) -> str:
+        return f"<EventLog of {self.seq} events>"
+
+    def write(
         self,
-        network: Network,
-        rates: np.ndarray,
-        streams: Streams,
-        limits: np.ndarray | None,
-        commits: int | None,
-        time: float | None,
-        chunk: int,
-    ):
+        time: float,
+        kind: int,
+        agent: int,
+        peer: int,
+        version: int,
+        cause: int,
+        release: int,
+        outcome: int,
+    ) -> int:
+        """Append one event and return its sequence number."""
+        seq = self.seq
+        offset = self._size * _SIZE
+        _PACK(self._bytes, offset, seq, time, version, cause, agent, peer, release, kind, outcome)
+        self.seq = seq + 1
+        self._size += 1
+        if self._size == self._chunk:
+            self.full.append(self.rest())
+        return seq
+
+    def take(self) -> Iterator[np.ndarray]:
+        """Remove and return full chunks, the oldest first."""
+        while self.full:
+            yield self.full.pop(0)
+
+    def rest(self) -> np.ndarray:
+        """Remove and return what does not fill a chunk, possibly nothing."""
+        events = np.frombuffer(self._bytes, EVENT, self._size)
+        self._bytes, self._size = bytearray(self._chunk * _SIZE), 0
+        return events
+
+
+class SimPyRun:
+    """A network while it runs, as `RunningNetwork` describes it."""
+
+    def __init__(self, setup: RunSetup):
+        network, self.rates, self.streams, limits, commits, time, chunk = setup
         self.env = simpy.Environment()
         self.turns = Turns(self.env)
         self.links, self.goes_on, self.updates = network.links, network.goes_on, network.updates
         self.answerer_releases = network.answerer_releases
-        self.rates, self.streams, self.draws = rates, streams, Drawing(streams).draws
+        self.draws = Drawing(self.streams).draws
         self.members = network.known_members
         self.log = EventLog(chunk)
         self.versions = [0] * self.links.agents
@@ -80,8 +117,8 @@ class SimPyRun:
         if self.links.changes is not None:
             self.env.process(self._change_links())
         self.env.process(self._end_in_time())
-        network.availability.start(self, streams)
-        self._misses = network.availability.misses(self, streams)
+        network.availability.start(self, self.streams)
+        self._misses = network.availability.misses(self, self.streams)
         network.exchange.start(self)
 
     def __repr__(self) -> str:

@@ -17,8 +17,7 @@ from p2psim.core.times import ROUNDING
 from p2psim.network.channels.channel import BACKOFF_AIRTIMES, Channel
 from p2psim.network.channels.draws import Draws
 from p2psim.network.order import AIRTIME, CHANNEL, REGULAR, SENSING, SLOT
-from p2psim.network.simpy_engine.base import Run, Transmission
-from p2psim.network.simpy_engine.turns import begin, exactly
+from p2psim.network.simpy_engine.base import Run, Transmission, begin, exactly
 from p2psim.network.spec import Steps
 
 #: Transmission, receiver, when it began and when it arrives, whether it is lost: times by which it is late, and whether

@@ -1,4 +1,4 @@
-"""Topologies: who is linked with whom. A new one is one file beside these, and one name in the list below."""
+"""Topologies: who is linked with whom. A new one is one file beside these, and one line in the list below."""
 
 from dataclasses import replace
 from typing import Annotated, Any, get_args
@@ -6,45 +6,43 @@ from typing import Annotated, Any, get_args
 from pydantic import BeforeValidator
 
 from p2psim.core.options import BY_NAME
+from p2psim.core.part_types import AnyOf
 from p2psim.core.randomness import generator, stream_key
-from p2psim.core.registry import AnyOf, register_all
+from p2psim.core.registry import declare
 from p2psim.network.changes import LinkChanges
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.mixing import WeightRule, weights_by_degrees
-from p2psim.network.topologies.base import Topology
-from p2psim.network.topologies.blocks import StochasticBlock, TwoCluster
-from p2psim.network.topologies.changing import (
-    ChangingTopology,
-    IntervalTopology,
-    OnePeerExponential,
-    RandomMatching,
-)
-from p2psim.network.topologies.changing_file import ChangingFile
-from p2psim.network.topologies.file import FromFile, FromGraph, is_graph
-from p2psim.network.topologies.points import NearestNeighbours, Similarity
-from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld
-from p2psim.network.topologies.regular import (
-    BinaryTree,
-    Complete,
-    Exponential,
-    Grid,
-    Hypercube,
-    Ring,
-    Star,
-    StarOfAgents,
-)
-from p2psim.network.topologies.waypoint import RandomWaypoint
+from p2psim.network.topologies.base import ChangingTopology, Topology, is_graph
 
-register_all(
-    [
-        Star, Complete, Ring, Grid, StarOfAgents, BinaryTree, Hypercube, Exponential, RandomRegular, ErdosRenyi,
-        SmallWorld, ScaleFree, TwoCluster, StochasticBlock, NearestNeighbours, Similarity, FromFile, FromGraph,
-        OnePeerExponential, RandomMatching, RandomWaypoint, ChangingFile,
-    ]
-)  # fmt: skip
-
-# It begins as any of these.
-from p2psim.network.topologies.rewired import Rewired  # noqa: E402
+__getattr__ = declare(
+    "topology",
+    __name__,
+    {
+        "star": "regular:Star",
+        "complete": "regular:Complete",
+        "ring": "regular:Ring",
+        "grid": "regular:Grid",
+        "star-of-agents": "regular:StarOfAgents",
+        "binary-tree": "regular:BinaryTree",
+        "hypercube": "regular:Hypercube",
+        "exponential": "regular:Exponential",
+        "random-regular": "random:RandomRegular",
+        "erdos-renyi": "random:ErdosRenyi",
+        "small-world watts-strogatz": "random:SmallWorld",
+        "scale-free barabasi-albert": "random:ScaleFree",
+        "two-cluster planted-partition": "blocks:TwoCluster",
+        "stochastic-block": "blocks:StochasticBlock",
+        "knn": "points:NearestNeighbours",
+        "similarity": "points:Similarity",
+        "file": "file:FromFile",
+        "networkx": "file:FromGraph",
+        "one-peer-exponential": "changing:OnePeerExponential",
+        "random-matching": "changing:RandomMatching",
+        "random-waypoint": "waypoint:RandomWaypoint",
+        "changing-file": "changing:ChangingFile",
+        "rewired": "rewired:Rewired",
+    },
+)
 
 #: A graph of NetworkX stands for the topology of it.
 _BY_GRAPH = BeforeValidator(lambda value: {"kind": "networkx", "graph": value} if is_graph(value) else value)
@@ -52,37 +50,7 @@ _BY_GRAPH = BeforeValidator(lambda value: {"kind": "networkx", "graph": value} i
 #: Any topology that is registered.
 AnyTopology = Annotated[Topology, AnyOf("topology"), BY_NAME, _BY_GRAPH]
 
-__all__ = [
-    "AnyTopology",
-    "BinaryTree",
-    "ChangingFile",
-    "ChangingTopology",
-    "Complete",
-    "ErdosRenyi",
-    "Exponential",
-    "FromFile",
-    "FromGraph",
-    "Grid",
-    "Hypercube",
-    "IntervalTopology",
-    "NearestNeighbours",
-    "OnePeerExponential",
-    "RandomMatching",
-    "RandomRegular",
-    "RandomWaypoint",
-    "Rewired",
-    "Ring",
-    "ScaleFree",
-    "Similarity",
-    "SmallWorld",
-    "Star",
-    "StarOfAgents",
-    "StochasticBlock",
-    "Topology",
-    "TwoCluster",
-    "draw_links",
-    "is_redrawn",
-]
+__all__ = ["AnyTopology", "ChangingTopology", "Topology", "draw_links", "is_redrawn"]
 
 
 def is_redrawn(topology: Topology) -> bool:

@@ -7,7 +7,7 @@ allowed, until no agent is alone.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,13 +16,14 @@ from pydantic import Field
 from p2psim.core.agent_names import some
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Few, Options, Whole
+from p2psim.network.changes import Change
 from p2psim.network.graph import Graph, TopologyInputs, components, from_edges, without_links
 
 
 class Topology(Options):
     """Base of all topologies: who is linked with whom.
 
-    A topology of your own is a subclass with a ``kind``, keys of its own, and ``links``. One that draws random numbers
+    A topology of your own is a subclass with a ``kind``, its own keys, and ``links``. One that draws random numbers
     sets ``is_random``; if it also has a key ``seed``, a number there fixes the graph for all replicas. One that has the
     keys ``weights`` and ``normalise`` (`Weights`, `Normalise`) gets the weights that they ask for.
 
@@ -99,9 +100,18 @@ class Topology(Options):
         """Number of agents that the topology says, None where it leaves it to the data."""
         return getattr(self, "agents", None)
 
+    @property
+    def redrawn_every(self) -> float | None:
+        """Time between two graphs, where there is another in each interval."""
+        return None
+
     def link_ends(self, agents: int) -> float:
         """Ends of links that a graph of so many agents has, about; at least two for each agent that is joined."""
         return 2.0 * agents
+
+    def block_sizes(self, agents: int) -> Sequence[int]:
+        """Agents of each block of a graph that is drawn in blocks, the first agents first; none where it is not."""
+        return ()
 
     def size_and_names(self) -> tuple[int | None, tuple[str, ...] | None]:
         """How many agents the topology asks for and their names, as far as it says either."""
@@ -123,6 +133,39 @@ class Topology(Options):
             key = f"network.topology{'.agents' if 'agents' in type(self).model_fields else ''}"
             message = f"asks for {number} agents, but the data has {len(labels)} owners: {some(labels)}"
             raise MeaningError(key, message)
+
+
+class ChangingTopology(Topology):
+    """Base of graphs whose links come and go with time.
+
+    One of your own has what every `Topology` has, where ``links`` gives all links that there can be, and says in
+    ``changes`` when they come and go. It sets ``is_random`` if either draws random numbers. Nothing else is to be done:
+    both engines, the verifier and `p2psim.network.changes.ActiveLinks` read the same changes.
+    """
+
+    @abstractmethod
+    def changes(self, graph: Graph, random: np.random.Generator, given: TopologyInputs) -> Iterable[Change]:
+        """Say when links come and go.
+
+        Parameters
+        ----------
+        graph : Graph
+            What `links` gave.
+        random : numpy.random.Generator
+            The only source of random numbers; not the one of `links`.
+        given : TopologyInputs
+            What the data says.
+
+        Returns
+        -------
+        iterable of Change
+            In order of time, the first at time 0, with the links that are there at first. It may go on for ever: no
+            more is taken from it than a run needs.
+        """
+
+    def period(self, agents: int) -> int | None:
+        """Number of changes after which the graph is the first again, and so on; None where there is none."""
+        return None
 
 
 #: The most graphs that are drawn before giving up, and the most links in all of them (but always five graphs).
@@ -310,3 +353,8 @@ def no_learner(kind: str, learner: bool) -> None:
     """
     if learner:
         raise MeaningError("network.topology", f"a central learner needs a star, got {kind}")
+
+
+def is_graph(value: Any) -> bool:
+    """Whether a value is a graph of NetworkX; does not import it."""
+    return any(kind.__module__.partition(".")[0] == "networkx" for kind in type(value).__mro__)

@@ -1,5 +1,6 @@
 """Random graphs of blocks: two clusters, and stochastic block models of any number of blocks."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -35,6 +36,10 @@ class TwoCluster(RedrawnTopology):
     weights: Weights = None
     normalise: Normalise = None
 
+    def block_sizes(self, agents: int) -> Sequence[int]:
+        """Agents of both halves."""
+        return agents - agents // 2, agents // 2
+
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
         return (self.within + self.between) / 2 * agents * (agents - 2)
@@ -45,8 +50,7 @@ class TwoCluster(RedrawnTopology):
 
     def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
         """Draw one graph."""
-        second = agents // 2
-        first = agents - second
+        first, second = self.block_sizes(agents)
         one, two = pairs_within(first, self.within, random), pairs_within(second, self.within, random)
         across = pairs_between(first, second, self.between, random)
         a = np.concatenate([one[0], two[0] + first, across[0]])
@@ -127,7 +131,7 @@ class StochasticBlock(RedrawnTopology):
 
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
-        sizes = np.array(self._sizes(agents), dtype=float)
+        sizes = np.array(self.block_sizes(agents), dtype=float)
         return float(sizes @ self._chances() @ sizes - sizes @ np.diag(self._chances()))
 
     def advice(self, agents: int) -> str:
@@ -136,7 +140,7 @@ class StochasticBlock(RedrawnTopology):
 
     def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
         """Draw one graph."""
-        sizes, chances = self._sizes(agents), self._chances()
+        sizes, chances = self.block_sizes(agents), self._chances()
         starts = np.concatenate([[0], np.cumsum(sizes)])
         ends = []
         for a, first in enumerate(sizes):
@@ -147,7 +151,8 @@ class StochasticBlock(RedrawnTopology):
                 ends.append((one + starts[a], other - first + starts[b]))
         return np.concatenate([end[0] for end in ends]), np.concatenate([end[1] for end in ends])
 
-    def _sizes(self, agents: int) -> list[int]:
+    def block_sizes(self, agents: int) -> Sequence[int]:
+        """Agents of each block."""
         if self.sizes is not None:
             return list(self.sizes)
         assert self.blocks is not None

@@ -34,6 +34,7 @@ from p2psim.network.topologies.base import (
     Normalise,
     Topology,
     Weights,
+    is_graph,
     no_learner,
     settle,
 )
@@ -179,7 +180,7 @@ class FromFile(ExplicitTopology):
     sha256: Seal = ""
     format: Literal["edge-list", "graphml", "gml", "adjacency-csv"] | None = Field(
         None,
-        description="edge-list: two nodes a line, and a weight or a mapping in Python's notation; graphml; gml; "
+        description="edge-list: two nodes per line, and a weight or a mapping in Python's notation; graphml; gml; "
         "adjacency-csv: the matrix W, 0 for no link; left out, what the name ends in says it: .edgelist, .edges, "
         ".txt; .graphml; .gml; .csv",
     )
@@ -279,11 +280,6 @@ class HashedGraph:
 
     def __str__(self) -> str:
         return self.title
-
-
-def is_graph(value: Any) -> bool:
-    """Whether a value is a graph of NetworkX; does not import it."""
-    return any(kind.__module__.partition(".")[0] == "networkx" for kind in type(value).__mro__)
 
 
 def _only_in_python(value: Any) -> Any:

@@ -21,7 +21,7 @@ from p2psim.network.topologies.base import (
 )
 
 #: Distances of so many pairs are held at once: 64 MB.
-_BLOCK = 8_000_000
+BLOCK = 8_000_000
 
 #: Distances that agree to so many decimals (of the largest possible one) are ties.
 _DECIMALS = 12
@@ -118,7 +118,7 @@ def nearest(profiles: Any, neighbours: int, metric: str) -> np.ndarray:
     n = squares.size
     scale = 4 * squares.max() or 1.0  # the largest squared distance there can be
     chosen = np.empty((n, neighbours), dtype=np.int64)
-    step = max(1, _BLOCK // n)
+    step = max(1, BLOCK // n)
     for start in range(0, n, step):
         stop = min(n, start + step)
         products = rows[start:stop] @ rows.T

@@ -1,4 +1,4 @@
-"""A graph whose links are led elsewhere little by little; it may begin as any topology that does not change."""
+"""A graph whose links move little by little; it may begin as any topology that does not change."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydantic import Field, field_validator
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import BY_NAME
-from p2psim.core.registry import AnyOf, register
+from p2psim.core.part_types import AnyOf
 from p2psim.network.graph import Graph, TopologyInputs
-from p2psim.network.topologies.base import EdgeEnds, Seed, Topology
-from p2psim.network.topologies.changing import MOST, ChangingTopology, Interval, IntervalTopology, all_pairs
+from p2psim.network.topologies.base import ChangingTopology, EdgeEnds, Seed, Topology
+from p2psim.network.topologies.changing import MOST, Interval, IntervalTopology, all_pairs
 from p2psim.network.topologies.random import move_ends
 
 #: Those that change themselves, a learner's star, and what only a program can give.
@@ -22,11 +22,10 @@ _NOT = (
 )  # fmt: skip
 
 
-@register
 class Rewired(IntervalTopology):
-    """A graph whose links are led elsewhere little by little: in each interval, each with the same chance.
+    """A graph whose links move little by little: in each interval, each with the same chance.
 
-    The graph of the first interval is a topology of its own. After each interval every link is moved with the chance
+    The graph of the first interval is a separate topology. After each interval every link is moved with the chance
     ``share``: it keeps either end, and takes for the other one an agent, uniformly among those with whom that makes
     a new link, as in the small worlds of Watts and Strogatz. So the number of links stays, while some agents can be
     alone for a while.
@@ -34,7 +33,7 @@ class Rewired(IntervalTopology):
 
     kind: Literal["rewired"] = "rewired"
     of: Annotated[Topology, AnyOf("topology", but=_NOT), BY_NAME] = Field(
-        description="the graph of the first interval; its links weigh 1, and it has no seed of its own"
+        description="the graph of the first interval; its links weigh 1, and it must have no seed"
     )
     share: Annotated[float, Field(gt=0, le=1)] = Field(description="chance that a link moves, each interval")
     interval: Interval

@@ -19,7 +19,7 @@ class RandomWaypoint(IntervalTopology):
 
     Each agent starts at a uniform place. It goes straight to a uniform destination at a uniform speed, pauses there,
     and goes on to the next. Who is near whom is looked at once an interval: a link lasts until the first look
-    at which its ends are further apart. The same agents walk the same ways whatever the radius and the interval.
+    at which its ends are further apart. The same agents take the same paths whatever the radius and the interval.
 
     Agents that travel are more often in the middle than at the rim, and slow travels last longer than fast ones: at
     time 0 neither is so yet, and ``warm_up`` lets them walk before. The lowest speed is positive, since otherwise the
@@ -35,7 +35,7 @@ class RandomWaypoint(IntervalTopology):
     )
     pause: NonNegative = Field(0.0, description="time that an agent stays at each destination")
     interval: Positive = Field(
-        description="time between looks at who is near whom; the k-th look is at k·interval"
+        description="time between checks of distances; the k-th check is at k·interval"
     )
     warm_up: NonNegative = Field(0.0, description="time that agents have moved before time 0")
     agents: Agents = None
