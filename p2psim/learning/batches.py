@@ -9,8 +9,10 @@ Batches of an epoch have no such gain: they are parts of one shuffle, so that wh
 Their releases are charged as if every one held every record.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -20,6 +22,41 @@ from p2psim.core.options import ByKind, Count, Options
 
 #: How a batch is drawn, for kernels.
 POISSON, FIXED, SHUFFLED = 0, 1, 2
+
+
+class Spread(NamedTuple):
+    """How batches spread the gradient g of one agent around that of all its records: Cov g = α·S − β·ḡḡᵀ.
+
+    S is the mean of the records' g_r·g_rᵀ, and ḡ the mean of their g_r.
+
+    Attributes
+    ----------
+    raw : float
+        α.
+    centred : float
+        β.
+    """
+
+    raw: float
+    centred: float
+
+    @classmethod
+    def whole(cls) -> Spread:
+        """All records take part."""
+        return cls(0.0, 0.0)
+
+    @classmethod
+    def poisson(cls, rate: float, records: int) -> Spread:
+        """Each record takes part with a probability; the sum is divided by the expected number."""
+        return cls((1 - rate) / (rate * records), 0.0)
+
+    @classmethod
+    def fixed(cls, size: int, records: int) -> Spread:
+        """So many records, drawn without replacement."""
+        if size == records:
+            return cls.whole()
+        share = (records - size) / (size * (records - 1))
+        return cls(share, share)
 
 
 class _Batch(Options):
@@ -48,11 +85,19 @@ class _Batch(Options):
         """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
         return np.maximum(records, 1).astype(float)
 
+    def spread(self, records: int) -> Spread:
+        """How gradients of an agent with so many records spread, of batches that are drawn anew for each release."""
+        raise NotImplementedError(f"batches of kind {self.kind} depend on those before")
+
 
 class Whole(_Batch):
     """All records take part in every release."""
 
     kind: Literal["whole"] = "whole"
+
+    def spread(self, records: int) -> Spread:
+        """See the base."""
+        return Spread.whole()
 
 
 class PoissonBatch(_Batch):
@@ -70,6 +115,10 @@ class PoissonBatch(_Batch):
     def divisors(self, records: np.ndarray) -> np.ndarray:
         """See the base."""
         return self.rate * np.maximum(records, 1)
+
+    def spread(self, records: int) -> Spread:
+        """See the base."""
+        return Spread.poisson(self.rate, records)
 
 
 class _Sized(_Batch):
@@ -91,6 +140,10 @@ class FixedBatch(_Sized):
         """See the base."""
         _check_size(self.size, records)
         return np.where(records > 0, self.size / np.maximum(records, 1), 1.0)
+
+    def spread(self, records: int) -> Spread:
+        """See the base."""
+        return Spread.fixed(self.size, records)
 
 
 class EpochBatch(_Sized):

@@ -69,6 +69,13 @@ class InFlight(NamedTuple):
 
 
 @njit(inline="always")
+def copy_row(row, to):  # type: ignore[no-untyped-def]
+    """Copy a row of numbers: ``to[:] = row`` would compile the text of an error of shapes, which takes seconds."""
+    for a in range(to.size):
+        to[a] = row[a]
+
+
+@njit(inline="always")
 def post(seq, tag, mail):  # type: ignore[no-untyped-def]
     """Row for the payload of a message that is sent now."""
     place = seq & (mail.places.shape[0] - 1)

@@ -96,6 +96,7 @@ register_all(
             "isolated_fitness",
             isolated_fitness,
             "ψ of the optimum that each owner finds alone",
+            each=True,
             label="isolated fitness ψ: an owner alone (dimensionless)",
         ),
         StarMetric.of(

@@ -113,9 +113,7 @@ def check_unique(hessian: np.ndarray, l2: float, whose: str) -> None:
     """
     p = len(hessian)
     if l2 == 0 and (rank := np.linalg.matrix_rank(hessian, hermitian=True)) < p:
-        message = (
-            f"must be positive: {whose} have rank {rank} in {p} coordinates, so many models fit them as well"
-        )
+        message = f"must be positive: {whose} have rank {rank} in {p} coordinates, so that the minimum is not unique"
         raise MeaningError("learning.regularizer.l2", f"{message}; got 0")
 
 
@@ -185,7 +183,7 @@ def minimise_smooth(
         If the free part of the gradient does not fall below `TOLERANCE`, or the curvature is infinite.
     """
     if not np.isfinite(loss.curvature):
-        raise SimulationError(f"the {loss.kind} loss has a kink, and must bring a method minimise of its own")
+        raise SimulationError(f"the {loss.kind} loss has a kink, and must define its own method minimise")
     n, p = X.shape
 
     def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

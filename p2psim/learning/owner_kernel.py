@@ -1,9 +1,12 @@
-"""Compiled computations on one agent's records: rounding to a grid, mean gradients and mean losses.
+"""Compiled computations on one agent's records: draws of batches, rounding to a grid, mean gradients and losses.
 
 Values are rounded to a grid because noise on a grid hides only values that lie on it.
 
-Gradients are those of an owner of a star, with the check of the claimed bound, and those of a release on a graph, of
-all records or of a batch. `evaluate` finds a mean loss and its gradient in one pass over the records.
+Gradients are those of all records or of a batch; `p2psim.learning.star.owners` makes the answers of owners of a star
+from them. `evaluate` finds a mean loss and its gradient in one pass over the records.
+
+Each release has a series of random numbers of its own, addressed by agent and release: a batch does not depend on which
+others were drawn, nor in what order. Batches of an epoch share the numbers of the epoch.
 """
 
 from __future__ import annotations
@@ -13,9 +16,97 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from p2psim.core.compiled import njit
-from p2psim.learning.batch_kernel import draw_batch
+from p2psim.core.compiled import njit, unwritten
+from p2psim.core.philox import philox_block, unit
+from p2psim.learning.batches import POISSON, SHUFFLED
 from p2psim.learning.losses.compiled import parts, slope
+
+
+@njit()
+def draw_poisson(key, agent, release, records, rate, rows):  # type: ignore[no-untyped-def]
+    """Write the places of the records that take part to ``rows``, in order; returns how many.
+
+    Goes from one such record to the next: the number of records between them is geometric, ⌊log(1 − u)/log(1 − q)⌋.
+    So a batch costs one uniform a record in it, and one more, whatever the number of the others.
+    """
+    if rate == 1.0:
+        for r in range(records):
+            rows[r] = r
+        return records
+    scale = math.log1p(-rate)
+    count, at, block = 0, -1, 0
+    while True:
+        words = philox_block(key, agent, block, release)
+        block += 1
+        for lane in range(4):
+            skipped = math.log(1.0 - unit(words[lane])) / scale
+            if skipped >= records - 1 - at:  # compared as it is: it may be too large for an integer
+                return count
+            at += 1 + int(skipped)
+            rows[count] = at
+            count += 1
+
+
+@njit()
+def draw_fixed(key, agent, release, records, size, rows, taken):  # type: ignore[no-untyped-def]
+    """Write the places of ``size`` records, drawn without replacement, to ``rows``; returns how many.
+
+    Floyd's algorithm (Bentley and Floyd, "Programming pearls: a sample of brilliance", CACM 1987): one uniform a drawn
+    record, whatever the number of the others. ``taken`` is all False before and after.
+    """
+    words = philox_block(key, agent, 0, release)
+    for k in range(size):
+        if k > 0 and k & 3 == 0:
+            words = philox_block(key, agent, k >> 2, release)
+        last = records - size + k
+        place = int(
+            unit(words[k & 3]) * (last + 1)
+        )  # at most last: u ≤ 1 − 2**-53, and the product rounds down
+        if taken[place]:
+            place = last
+        taken[place] = True
+        rows[k] = place
+    for k in range(size):
+        taken[rows[k]] = False
+    return size
+
+
+@njit()
+def draw_shuffled(key, agent, release, records, size, rows):  # type: ignore[no-untyped-def]
+    """Write the places of the records of a release's part of its epoch's shuffle to ``rows``; returns how many.
+
+    The first steps of a shuffle by Fisher and Yates, whose random numbers are addressed by agent and epoch: all batches
+    of an epoch are parts of the same one. ``rows`` has room for all records.
+    """
+    if size == 0:
+        return 0
+    batches = records // size
+    epoch, first = release // batches, (release % batches) * size
+    for r in range(records):
+        rows[r] = r
+    words = philox_block(key, agent, 0, epoch)
+    for k in range(first + size):
+        if k > 0 and k & 3 == 0:
+            words = philox_block(key, agent, k >> 2, epoch)
+        place = k + int(unit(words[k & 3]) * (records - k))  # below records, as in draw_fixed
+        rows[k], rows[place] = rows[place], rows[k]
+    for k in range(size):
+        rows[k] = rows[first + k]
+    return size
+
+
+@njit(allocates=False)
+def draw_batch(batch, agent, release, records):  # type: ignore[no-untyped-def]
+    """Write the places, from 0, of the records of an agent's release to the ``rows`` of ``batch``; returns how many.
+
+    ``batch`` is `p2psim.learning.batches.Sampling.for_kernel`, and ``records`` is how many the agent holds.
+    """
+    code, rates, sizes, _, key, rows, taken = batch
+    if code == POISSON:
+        return draw_poisson(key, agent, release, records, rates[agent], rows)
+    if code == SHUFFLED:
+        return draw_shuffled(key, agent, release, records, sizes[agent], rows)
+    return draw_fixed(key, agent, release, records, sizes[agent], rows, taken)
 
 
 class Records(NamedTuple):
@@ -42,54 +133,28 @@ class Records(NamedTuple):
     @classmethod
     def of(cls, problem: Any, rule: Any) -> Records:
         """Those of a `StarProblem` or `GraphProblem`, by a rule that says how gradients are computed."""
-        norms = problem.norms(rule.order)
-        return cls(
-            problem.loss.for_kernel(), problem.X, problem.y, norms, problem.offsets, rule.clip, rule.bound
-        )
-
-
-class OwnerRecords(NamedTuple):
-    """What the answers of owners of a central learner are computed from, for kernels.
-
-    Attributes
-    ----------
-    records : Records
-    how : int
-        `FROM_SUMS` or `FROM_RECORDS`.
-    gram, moment : ndarray
-        Sums over each owner's records; see `StarProblem`.
-    suspects, suspect_offsets : ndarray of int64
-        Rows of the records that can exceed the claimed bound, owner by owner, and where each owner's begin.
-    """
-
-    records: Records
-    how: int
-    gram: np.ndarray
-    moment: np.ndarray
-    suspects: np.ndarray
-    suspect_offsets: np.ndarray
+        X, y, offsets = (unwritten(array) for array in (problem.X, problem.y, problem.offsets))
+        return cls(problem.loss.for_kernel(), X, y, problem.norms(rule.order), offsets, rule.clip, rule.bound)
 
 
 @njit(inline="always")
-def _clipped(d, norm, clip):  # type: ignore[no-untyped-def]
+def clipped(d, norm, clip):  # type: ignore[no-untyped-def]
     """A slope, such that the gradient of a record of this norm has at most a norm of ``clip``."""
     length = abs(d) * norm
     return d * (clip / length) if length > clip else d
 
 
-@njit()
-def mean_gradient(records, rows, first, last, divisor, theta, out):  # type: ignore[no-untyped-def]
-    """Sum of the gradients of records, each clipped, over a divisor; the records are as in `longest_gradient`."""
+@njit(allocates=False)
+def mean_gradient(records, rows, count, divisor, theta, out):  # type: ignore[no-untyped-def]
+    """Sum of the gradients of the records ``rows[:count]``, each clipped, over a divisor."""
     loss, X, y, norms, clip = records.loss, records.X, records.y, records.norms, records.clip
     out[:] = 0.0
-    for k in range(first, last):
-        r = k
-        if rows is not None:
-            r = rows[k]
+    for k in range(count):
+        r = rows[k]
         z = 0.0
         for a in range(theta.size):
             z += X[r, a] * theta[a]
-        d = _clipped(slope(loss, z, y[r]), norms[r], clip)
+        d = clipped(slope(loss, z, y[r]), norms[r], clip)
         if d != 0.0:
             for a in range(theta.size):
                 out[a] += d * X[r, a]
@@ -97,7 +162,7 @@ def mean_gradient(records, rows, first, last, divisor, theta, out):  # type: ign
         out[a] /= divisor
 
 
-@njit()
+@njit(allocates=False)
 def batch_gradient(records, theta, batch, agent, release, out):  # type: ignore[no-untyped-def]
     """Sum of the gradients of a release's batch, each clipped, over the public divisor; see `draw_batch`."""
     divisors, rows = batch[3], batch[5]
@@ -105,10 +170,10 @@ def batch_gradient(records, theta, batch, agent, release, out):  # type: ignore[
     count = draw_batch(batch, agent, release, records.offsets[agent + 1] - first)
     for k in range(count):
         rows[k] += first
-    mean_gradient(records, rows, 0, count, divisors[agent], theta, out)
+    mean_gradient(records, rows, count, divisors[agent], theta, out)
 
 
-@njit()
+@njit(allocates=False)
 def longest_gradient(records, rows, first, last, theta):  # type: ignore[no-untyped-def]
     """Largest norm of a gradient among records; 0 without records.
 
@@ -127,7 +192,7 @@ def longest_gradient(records, rows, first, last, theta):  # type: ignore[no-unty
     return longest
 
 
-@njit()
+@njit(allocates=False)
 def note_violation(agent, step, size, violations):  # type: ignore[no-untyped-def]
     """Count a release where a gradient was ``size`` times the bound; keep the first step and the largest size."""
     if violations.counts[agent] == 0:
@@ -148,50 +213,13 @@ def snapped(value, grid):  # type: ignore[no-untyped-def]
     return grid * math.floor(value / grid + 0.5)
 
 
-#: How a mean gradient is computed: from the sums over records, or record by record.
-FROM_SUMS, FROM_RECORDS = 0, 1
-
-
-@njit()
-def mean_gradient_from_sums(gram, moment, theta, out):  # type: ignore[no-untyped-def]
-    """2(Gθ − c): the squared loss's mean gradient, without clipping."""
-    p = theta.size
-    for a in range(p):
-        s = -moment[a]
-        for d in range(p):
-            s += gram[a, d] * theta[d]
-        out[a] = 2.0 * s
-
-
-@njit(inline="always")
-def answer(owner, release, commits, at, mean, owners, batch, violations):  # type: ignore[no-untyped-def]
-    """Write the mean gradient of an owner's records at a model to ``mean``, shape (p,), and check the claimed bound.
-
-    ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
-    """
-    records = owners.records
-    # A batch of None is known when the kernel is compiled, and this question is not asked then.
-    if batch is not None:
-        batch_gradient(records, at, batch, owner, release, mean)
-    elif owners.how == FROM_SUMS:
-        mean_gradient_from_sums(owners.gram[owner], owners.moment[owner], at, mean)
-    else:
-        first, last = records.offsets[owner], records.offsets[owner + 1]
-        mean_gradient(records, None, first, last, last - first, at, mean)
-    # Every record is looked at, in the batch or not: the loss is that of what could have been drawn.
-    start, end = owners.suspect_offsets[owner], owners.suspect_offsets[owner + 1]
-    longest = longest_gradient(records, owners.suspects, start, end, at)
-    if longest > records.bound:
-        note_violation(owner, commits, longest / records.bound, violations)
-
-
 @njit(inline="always")
 def project(value, theta_max):  # type: ignore[no-untyped-def]
     """A coordinate in Θ."""
     return min(max(value, -theta_max), theta_max)
 
 
-@njit()
+@njit(allocates=False)
 def release_gradient(records, batch, i, release, models):  # type: ignore[no-untyped-def]
     """Find an agent's gradient at its model, unless it is known, and write it to ``models.gradients``.
 
@@ -221,7 +249,7 @@ def release_gradient(records, batch, i, release, models):  # type: ignore[no-unt
 UNKNOWN, WITHIN, EXCEEDED = 0, 1, 2
 
 
-@njit()
+@njit(allocates=False)
 def evaluate(records, i, theta, out):  # type: ignore[no-untyped-def]
     """Mean loss of an agent's records at a model; 0 without records. And what is then known of the gradient.
 
@@ -269,8 +297,8 @@ def evaluate(records, i, theta, out):  # type: ignore[no-untyped-def]
                 abs(d0) * norms[r], abs(d1) * norms[r + 1], abs(d2) * norms[r + 2], abs(d3) * norms[r + 3]
             )
             exceeded |= longest > bound
-            d0, d1 = _clipped(d0, norms[r], clip), _clipped(d1, norms[r + 1], clip)
-            d2, d3 = _clipped(d2, norms[r + 2], clip), _clipped(d3, norms[r + 3], clip)
+            d0, d1 = clipped(d0, norms[r], clip), clipped(d1, norms[r + 1], clip)
+            d2, d3 = clipped(d2, norms[r + 2], clip), clipped(d3, norms[r + 3], clip)
         for a in range(out.size):
             g = out[a]
             g += d0 * X[r, a]
@@ -288,7 +316,7 @@ def evaluate(records, i, theta, out):  # type: ignore[no-untyped-def]
         product *= factor
         if watched:
             exceeded |= abs(d) * norms[r] > bound
-            d = _clipped(d, norms[r], clip)
+            d = clipped(d, norms[r], clip)
         for a in range(out.size):
             out[a] += d * X[r, a]
         r += 1
@@ -302,7 +330,7 @@ def evaluate(records, i, theta, out):  # type: ignore[no-untyped-def]
     return total, EXCEEDED if exceeded else WITHIN
 
 
-@njit()
+@njit(allocates=False)
 def evaluate_all(records, models):  # type: ignore[no-untyped-def]
     """`evaluate` for all agents: their mean losses, gradients, and what is known of these."""
     for i in range(records.offsets.size - 1):

@@ -6,7 +6,8 @@ of your own. Batches come from NumPy's own Philox, against which the compiled dr
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,38 @@ def first_rows(events: Iterable[np.void], kind: int, agents: int) -> np.ndarray:
     return np.cumsum(counts)
 
 
-def reference_replay(task: GraphTask, events: Iterable[np.void], noise: np.ndarray) -> Iterator[np.ndarray]:
-    """All models after every commit.
+def picked(
+    walk: Iterator[np.ndarray] | Iterator[list[np.ndarray]],
+    events: Sequence[np.void] | np.ndarray,
+    places: Sequence[int] | None,
+) -> Iterator[np.ndarray]:
+    """Take, of models at the start and after every event, those after so many events each.
+
+    Parameters
+    ----------
+    walk : iterator
+        All models at the start and after every event, an array or a list of one each; they may change later.
+    events : sequence of EVENT records
+    places : sequence of int or None
+        Numbers of events, ascending; None: 0, and that of each commit.
+
+    Yields
+    ------
+    ndarray, shape (n, p)
+    """
+    if places is None:
+        places = [0, *(number for number, event in enumerate(events, 1) if event["kind"] == COMMIT)]
+    left = deque(places)
+    for number, models in enumerate(walk):
+        while left and left[0] == number:
+            left.popleft()
+            yield np.array(models)
+
+
+def reference_replay(
+    task: GraphTask, events: Iterable[np.void], noise: np.ndarray, places: Sequence[int] | None = None
+) -> Iterator[np.ndarray]:
+    """All models at the start and after every commit.
 
     Parameters
     ----------
@@ -126,13 +157,19 @@ def reference_replay(task: GraphTask, events: Iterable[np.void], noise: np.ndarr
     events : iterable of EVENT records
     noise : ndarray, shape (releases, p)
         Ordered by (agent, release).
+    places : sequence of int, optional
+        Numbers of events, ascending: models after so many each, and not after commits, since some change in between.
 
     Yields
     ------
     ndarray, shape (n, p)
-        The first is the start.
     """
-    events, problem, rule = list(events), task.problem, task.rule
+    events = list(events)
+    return picked(_descent(task, events, noise), events, places)
+
+
+def _descent(task: GraphTask, events: Sequence[np.void], noise: np.ndarray) -> Iterator[np.ndarray]:
+    problem, rule = task.problem, task.rule
     theta, anchors = np.array(task.start, dtype=float), task.anchors()
     received = {
         (i, int(j)): (0, theta[j].copy())
@@ -141,7 +178,7 @@ def reference_replay(task: GraphTask, events: Iterable[np.void], noise: np.ndarr
     }
     sent: dict[int, np.ndarray] = {}
     first = first_rows(events, COMMIT, problem.agents)
-    yield theta.copy()
+    yield theta
     for event in events:
         i, peer, version, cause = (int(event[name]) for name in ("agent", "peer", "version", "cause"))
         if event["kind"] == SEND and version >= 0:
@@ -165,14 +202,19 @@ def reference_replay(task: GraphTask, events: Iterable[np.void], noise: np.ndarr
                 theta[i] = (mix + mu_c * anchors[i]) / (1 + mu_c)
             else:
                 theta[i] = (1 - a) * theta[i] + a * mix
-            yield theta.copy()
+        yield theta
 
 
 def reference_replay_admm(
-    task: GraphTask, events: Iterable[np.void], noise: np.ndarray
+    task: GraphTask, events: Iterable[np.void], noise: np.ndarray, places: Sequence[int] | None = None
 ) -> Iterator[np.ndarray]:
-    """All own models after every commit, of a task with an `AdmmRule`; the rest is that of `reference_replay`."""
-    events, problem, rule = list(events), task.problem, task.rule
+    """All own models of a task with an `AdmmRule`; the rest is that of `reference_replay`."""
+    events = list(events)
+    return picked(_admm(task, events, noise), events, places)
+
+
+def _admm(task: GraphTask, events: Sequence[np.void], noise: np.ndarray) -> Iterator[np.ndarray]:
+    problem, rule = task.problem, task.rule
     assert isinstance(rule, AdmmRule)
     rho = rule.rho
     theta, anchors = np.array(task.start, dtype=float), task.anchors()
@@ -221,7 +263,7 @@ def reference_replay_admm(
 
     sent: dict[int, tuple[int, Message, Message | None]] = {}  # exchange, message, message that it answers
     heard: dict[int, tuple[int, Message, Message | None]] = {}
-    yield theta.copy()
+    yield theta
     for event in events:
         i, j, seq, cause = (int(event[name]) for name in ("agent", "peer", "seq", "cause"))
         if event["kind"] == SEND:
@@ -239,7 +281,7 @@ def reference_replay_admm(
             exchange, answer, mine = heard[cause]
             assert mine is not None
             meet(i, j, exchange, mine, answer)
-            yield theta.copy()
+        yield theta
 
 
 def _heard(
@@ -248,7 +290,7 @@ def _heard(
     send: Callable[[int], Message],
     hear: Callable[[int, Message, int], np.ndarray],
 ) -> Iterator[np.ndarray]:
-    """All models, first and after every commit, of agents that use what they hear.
+    """All models, first and after every event, of agents that use what they hear.
 
     Parameters
     ----------
@@ -262,7 +304,7 @@ def _heard(
     """
     sent: dict[int, Message] = {}
     heard: dict[int, Message] = {}
-    yield models.copy()
+    yield models
     for event in events:
         i, seq, cause, release = (int(event[name]) for name in ("agent", "seq", "cause", "release"))
         if event["kind"] == SEND and event["version"] >= 0:
@@ -273,18 +315,23 @@ def _heard(
             heard[seq] = heard[cause]
         elif event["kind"] == COMMIT:
             models[i] = hear(i, heard[cause], release)
-            yield models.copy()
+        yield models
 
 
-def reference_average(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
-    """All models of gossip averaging, first and after every commit; the start has shape (n, p)."""
-    x = np.array(start, dtype=float)
-    return _heard(x, events, lambda i: (x[i].copy(),), lambda i, heard, _: (x[i] + heard[0]) / 2)
+def reference_average(
+    start: np.ndarray, events: Iterable[np.void], places: Sequence[int] | None = None
+) -> Iterator[np.ndarray]:
+    """All models of gossip averaging; the start has shape (n, p), and places are those of `reference_replay`."""
+    x, events = np.array(start, dtype=float), list(events)
+    walk = _heard(x, events, lambda i: (x[i].copy(),), lambda i, heard, _: (x[i] + heard[0]) / 2)
+    return picked(walk, events, places)
 
 
-def reference_push_sum(start: np.ndarray, events: Iterable[np.void]) -> Iterator[np.ndarray]:
-    """All models of push-sum, first and after every commit; the start has shape (n, p)."""
-    s, w = np.array(start, dtype=float), np.ones(len(start))
+def reference_push_sum(
+    start: np.ndarray, events: Iterable[np.void], places: Sequence[int] | None = None
+) -> Iterator[np.ndarray]:
+    """All models of push-sum; the start has shape (n, p), and places are those of `reference_replay`."""
+    s, w, events = np.array(start, dtype=float), np.ones(len(start)), list(events)
 
     def send(i: int) -> Message:
         s[i], w[i] = s[i] / 2, w[i] / 2
@@ -294,13 +341,17 @@ def reference_push_sum(start: np.ndarray, events: Iterable[np.void]) -> Iterator
         s[i], w[i] = s[i] + heard[0], w[i] + heard[1]
         return np.asarray(s[i] / w[i])
 
-    return _heard(s.copy(), events, send, hear)
+    return picked(_heard(s.copy(), events, send, hear), events, places)
 
 
 def reference_gossip(
-    algorithm: Any, task: GraphTask, events: Iterable[np.void], noise: np.ndarray
+    algorithm: Any,
+    task: GraphTask,
+    events: Iterable[np.void],
+    noise: np.ndarray,
+    places: Sequence[int] | None = None,
 ) -> Iterator[np.ndarray]:
-    """All models of a `GossipAlgorithm` after every commit; the other arguments are those of `reference_replay`."""
+    """All models of a `GossipAlgorithm`; the other arguments are those of `reference_replay`."""
     events = list(events)
     x = np.array(task.start, dtype=float)
     first = first_rows(events, COMMIT, len(x))
@@ -312,4 +363,4 @@ def reference_gossip(
         g = released(task, i, at, release, noise[first[i] + release])
         return np.asarray(algorithm.step(at, g, release))
 
-    return _heard(x, events, lambda i: (x[i].copy(),), hear)
+    return picked(_heard(x, events, lambda i: (x[i].copy(),), hear), events, places)

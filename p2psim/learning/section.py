@@ -13,18 +13,10 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from p2psim.core.options import AS_LIST, BY_NAME, ByKind, NonNegative, Options
-from p2psim.core.registry import AnyOf, register_all
-from p2psim.learning.graph.algorithms import (
-    Averaging,
-    CoordinateDescent,
-    GossipAdmm,
-    ModelPropagation,
-    PushSum,
-)
+from p2psim.core.part_types import AnyOf
+from p2psim.core.registry import declare
 from p2psim.learning.losses import AnyLoss, Loss
 from p2psim.learning.models import AnyModel, Linear, Model
-from p2psim.learning.sgd.algorithms import DecentralisedSgd, FedAsync, FedAvg, FedBuff, GossipLearning
-from p2psim.learning.star.algorithms import AsyncStar, SynchronousAveraging, SynchronousDescent
 from p2psim.learning.steps import LearningAlgorithm
 
 if TYPE_CHECKING:
@@ -124,12 +116,25 @@ class LocalPrivacy(BaselineModels):
 
 Baseline = ByKind[LocalModels | GlobalModel | LocalPrivacy]
 
-register_all(
-    [
-        AsyncStar, SynchronousDescent, SynchronousAveraging, CoordinateDescent, ModelPropagation,
-        GossipAdmm, Averaging, PushSum, DecentralisedSgd, GossipLearning, FedAvg, FedAsync, FedBuff,
-    ]
-)  # fmt: skip
+declare(
+    "algorithm",
+    "p2psim.learning",
+    {
+        "async-star": "star.algorithms:AsyncStar",
+        "synchronous-descent": "star.algorithms:SynchronousDescent",
+        "synchronous-averaging": "star.algorithms:SynchronousAveraging",
+        "coordinate-descent": "graph.algorithms:CoordinateDescent",
+        "model-propagation": "graph.algorithms:ModelPropagation",
+        "gossip-admm": "graph.algorithms:GossipAdmm",
+        "averaging": "graph.algorithms:Averaging",
+        "push-sum": "graph.algorithms:PushSum",
+        "decentralised-sgd": "sgd.algorithms:DecentralisedSgd",
+        "gossip-learning": "sgd.algorithms:GossipLearning",
+        "fedavg": "sgd.algorithms:FedAvg",
+        "fedasync": "sgd.algorithms:FedAsync",
+        "fedbuff": "sgd.algorithms:FedBuff",
+    },
+)
 
 #: Any algorithm that is registered.
 Algorithm = Annotated[LearningAlgorithm, AnyOf("algorithm"), BY_NAME]

@@ -91,6 +91,11 @@ class LearningAlgorithm(Options):
     computes: ClassVar[bool] = True
     takes_answers: ClassVar[bool] = True
 
+    @property
+    def first_models(self) -> Start | None:
+        """Where agents' models start, of those for which a scenario says it."""
+        return None
+
     def updates_under(self, exchange: Exchange) -> Literal["wake", "hear"]:
         """When an agent updates its model, where that depends on the exchange."""
         return self.updates
@@ -243,6 +248,11 @@ class FirstModels(Options):
     touches_data: ClassVar[bool] = False
     needs_l2: ClassVar[bool] = False
 
+    @property
+    def perturbed_by(self) -> str:
+        """What makes them private, in a word; empty where nothing does."""
+        return ""
+
     @abstractmethod
     def models(self, problem: GraphProblem) -> np.ndarray:
         """Models without noise, shape (n, p)."""
@@ -324,6 +334,11 @@ class PrivateWarmStart(FirstModels):
     touches_data: ClassVar[bool] = True
     is_random: ClassVar[bool] = True
     needs_l2: ClassVar[bool] = True
+
+    @property
+    def perturbed_by(self) -> str:
+        """The key ``perturbation``."""
+        return self.perturbation
 
     def models(self, problem: GraphProblem) -> np.ndarray:
         """See `FirstModels.models`."""

@@ -67,7 +67,7 @@ def runs(draw: st.DrawFn):  # type: ignore[no-untyped-def]
 
 
 class TestCompiledIsPlain:
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(run=runs(), pieces=st.integers(1, 6))
     def test_to_1e_12_with_the_objective(self, run, pieces: int) -> None:  # type: ignore[no-untyped-def]
         problem, rule, start, events, noise = run

@@ -14,7 +14,6 @@ from star_cases import LOSSES, random_problem, replay_compiled, star_events
 
 from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import stream_key
-from p2psim.learning.batch_kernel import draw_batch
 from p2psim.learning.batches import (
     EpochBatch,
     FixedBatch,
@@ -25,7 +24,7 @@ from p2psim.learning.batches import (
     sampling,
 )
 from p2psim.learning.graph.problem import GraphRule
-from p2psim.learning.owner_kernel import Records, batch_gradient
+from p2psim.learning.owner_kernel import Records, batch_gradient, draw_batch
 from p2psim.learning.reference import drawn, mean_gradient
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.reference import reference_replay

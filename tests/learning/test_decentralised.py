@@ -1,5 +1,7 @@
 """Decentralised SGD in rounds: the reference, and what it is on a complete graph."""
 
+import math
+
 import numpy as np
 import pytest
 from training_cases import agree, play, problem, task
@@ -10,6 +12,7 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, sampling
 from p2psim.learning.reference import drawn
 from p2psim.learning.sgd.algorithms import DecentralisedSgd
+from p2psim.learning.sgd.step_sizes import CosineStep, InverseStep
 
 ORDERS = ("gossip-then-gradient", "gradient-then-gossip", "together")
 COMPLETE = p2psim.Complete(agents=6)
@@ -44,10 +47,10 @@ def mean_gradient(of, round_, theta):
     return total / case.agents
 
 
-def after_rounds(order):
+def after_rounds(order, **keys):
     """Models after every round on a complete graph, where mixing is the mean of all, and what they were made from."""
     of = task(problem("softmax", equal=True), FixedBatch(size=3))
-    algorithm = DecentralisedSgd(step=0.3, order=order, mixing="metropolis", commits=1)
+    algorithm = DecentralisedSgd(**{"step": 0.3} | keys, order=order, mixing="metropolis", commits=1)
     played = play(algorithm, ROUNDS, COMPLETE, of, commits=60)
     assert (played.events["kind"] == COMMIT).sum() == 60
     return of, played.models[::6]
@@ -66,6 +69,27 @@ def test_gradient_then_gossip_is_sgd_on_the_mean_gradient_for_every_agent():
     expected = sgd(of, len(models) - 1)
     for i in range(of.problem.agents):
         np.testing.assert_allclose(models[:, i], expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("step", "size"),
+    [
+        (
+            CosineStep(first=0.3, horizon=7, last=0.05),
+            lambda t: 0.05 + 0.25 * (1 + math.cos(math.pi * min(t / 7, 1))) / 2,
+        ),
+        (InverseStep(first=0.3, decay=0.5), lambda t: 0.3 / (1 + 0.5 * t)),
+    ],
+    ids=["cosine", "inverse"],
+)
+def test_step_sizes_and_momentum_are_those_of_their_formulas(step, size):
+    """v ← β·v + g, θ ← θ − η_t·v of the mean gradient, since agents' velocities have that mean."""
+    of, models = after_rounds("gradient-then-gossip", step=step, momentum=0.5)
+    theta, velocity = of.start.copy(), np.zeros_like(of.start)
+    for k, found in enumerate(models[1:]):
+        velocity = 0.5 * velocity + mean_gradient(of, k, [theta] * of.problem.agents)
+        theta = theta - size(k) * velocity
+        np.testing.assert_allclose(found, [theta] * of.problem.agents, rtol=1e-11, atol=1e-13)
 
 
 def test_gossip_then_gradient_is_that_for_the_mean_model():

@@ -135,7 +135,8 @@ for rate in (0.1, 0.5):
     made = CompiledGossipReplay(algorithm.kind, algorithm.for_kernel(), task)
     made.feed(cases.gossip(), np.zeros((80, 2)))
     print(made.theta.tobytes().hex())
-misses = sum(replay.stats.cache_misses.values()), sum(replay.stats.cache_hits.values())
+stats = replay.of_python.stats
+misses = sum(stats.cache_misses.values()), sum(stats.cache_hits.values())
 print(*misses, first_class(sgd._mix, _MIX).cache_hits, first_class(sgd._step, _STEP).cache_hits)
 """
 

@@ -123,7 +123,7 @@ def test_unknown_codes_raise(code):
     calls = [
         lambda: slope(code, 0.5, 1.0),
         lambda: value(code, 0.5, 1.0),
-        lambda: mean_gradient(records, None, 0, 5, 5, theta, out),
+        lambda: mean_gradient(records, rows, 5, 5, theta, out),
         lambda: longest_gradient(records, rows, 0, 5, theta),
         lambda: evaluate(records, 0, theta, out),
         lambda: evaluate(records, 1, theta, np.empty(0)),

@@ -169,7 +169,7 @@ class Kinked(Huber):
         (Outside(), "gives no model in Θ"),
         (Undefined(), "gives no model in Θ"),
         (LazyHinge(), "is not optimal"),
-        (Kinked(), "must bring a method minimise of its own"),
+        (Kinked(), "must define its own method minimise"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -241,7 +241,7 @@ for delta in (0.3, 2.0):
     events = star_cases.star_events(2, 20)
     made = star_cases.replay_compiled(problem, StarMethod(0.05, 0.5, False), events, np.zeros((20, 3)), every=1)
     print(made.recorded.theta.tobytes().hex())
-misses = sum(replay.stats.cache_misses.values()), sum(replay.stats.cache_hits.values())
+misses = sum(replay.of_python.stats.cache_misses.values()), sum(replay.of_python.stats.cache_hits.values())
 print(*misses, first_class(_slope).cache_hits, first_class(_value).cache_hits)
 """
 

@@ -10,8 +10,8 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
 from p2psim.learning.batches import GradientRule
 from p2psim.learning.losses import Squared
-from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS
 from p2psim.learning.star.algorithms import AsyncStar, StarMethod, star_method
+from p2psim.learning.star.owners import FROM_MENDED_SUMS, FROM_RECORDS, FROM_SUMS
 from p2psim.learning.star.problem import star_problem
 from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay, gradient_rule
@@ -131,13 +131,13 @@ def test_plain_equals_the_papers_formulas(kind, form, seed, sizes, noisy):
     intercept=st.booleans(),
 )
 def test_gradients_from_sums_equal_those_from_records(sizes, seed, intercept):
-    """A clipping norm just below the largest gradient on Θ forces records, though nothing is clipped on the way."""
+    """A clipping norm just below the largest gradient on Θ asks for mended sums; nothing is clipped on the way."""
     problem = random_problem(Squared(intercept=intercept), sizes, 3, seed)
     largest = problem.largest_gradients().max()
     events = star_events(len(sizes), 40, seed)
     step = 0.3 / float((len(sizes) * problem.shares * problem.hessian_peaks()).max())
     method, noise = StarMethod(step, 0.5, False), np.zeros((40, problem.dimension))
-    assert gradient_rule(problem, largest * 0.999999).how == FROM_RECORDS
+    assert gradient_rule(problem, largest * 0.999999).how == FROM_MENDED_SUMS
     plain = reference_replay(problem, method, events, noise)
     for clip in (np.inf, largest * 1.001):
         assert gradient_rule(problem, clip).how == FROM_SUMS
@@ -152,7 +152,9 @@ def test_sums_are_chosen_only_where_they_are_exact():
     largest = squared.largest_gradients().max()
     assert gradient_rule(squared).how == FROM_SUMS
     assert gradient_rule(squared, clip=largest).how == FROM_SUMS
-    assert gradient_rule(squared, clip=largest * 0.99).how == FROM_RECORDS
+    assert gradient_rule(squared, clip=largest * 0.99).how == FROM_MENDED_SUMS
+    # Clipped gradients often add up to what lies between two points of a grid.
+    assert gradient_rule(squared, clip=largest * 0.99, grid=0.01).how == FROM_RECORDS
     # A claimed bound is checked record by record, and changes nothing of how gradients are computed.
     assert gradient_rule(squared, bound=largest * 0.5).how == FROM_SUMS
     for kind in ("hinge", "logistic"):

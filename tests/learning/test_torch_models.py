@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from plugin_cases import PLUGINS, p2psim
+from plugin_cases import PLUGINS, started
 from pydantic import Field
 
 if os.environ.get("P2PSIM_TEST_TORCH") == "required":
@@ -306,11 +306,12 @@ def test_parameters_of_another_size_are_refused() -> None:
         Perceptron().outputs(np.zeros(11), records()[0])
 
 
+@pytest.mark.verification
 def test_a_scenario_runs_with_two_workers_and_is_verified(tmp_path) -> None:  # type: ignore[no-untyped-def]
     out, parts = str(tmp_path / "run"), ["--parts", "p2psim_torch_parts"]
-    ran = p2psim("run", str(PLUGINS / "convolution.yaml"), "--out", out, "--jobs", "2", *parts)
+    ran = started("run", str(PLUGINS / "convolution.yaml"), "--out", out, "--jobs", "2", *parts)
     assert ran.returncode == 0, ran.stderr
-    checked = p2psim("verify", out, *parts)
+    checked = started("verify", out, *parts)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

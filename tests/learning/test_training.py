@@ -164,11 +164,13 @@ def test_fedavg_of_one_full_step_is_gradient_descent_on_the_mean_of_all_records(
         theta = theta - 0.3 * of.problem.slope(theta)
 
 
-def test_fedavg_divides_by_the_records_of_those_who_answered():
-    """Half of the messages are lost, so that few answer."""
+@pytest.mark.parametrize(("asked", "lost"), [("all", 0.5), (2, 0.0)])
+def test_fedavg_divides_by_the_records_of_those_who_answered(asked, lost):
+    """Half of the messages are lost, so that few answer; or only two owners are drawn for a round."""
     of = task(problem("squared", weights="records"))
+    exchange = p2psim.Round() if asked == "all" else p2psim.Round(participants=asked)
     played = play(
-        FedAvg(step=0.1, commits=1), p2psim.Round(), STAR, of, commits=20, channel=p2psim.Channel(loss=0.5)
+        FedAvg(step=0.1, commits=1), exchange, STAR, of, commits=20, channel=p2psim.Channel(loss=lost)
     )
     events, problem_ = played.events, of.problem
     theta, answered, at = of.start.copy(), [], 1
@@ -195,6 +197,27 @@ def test_fedasync_without_delay_is_sequential_sgd():
         mean = problem_.model.gradients(theta, problem_.X[rows], problem_.y[rows]).mean(axis=0)
         theta = theta - 0.3 * 0.2 * (mean + 2 * problem_.l2 * theta)
         np.testing.assert_allclose(model, theta, rtol=1e-12, atol=1e-14)
+
+
+def test_pairs_take_the_mean_and_the_gradient_of_the_model_before_it():
+    """AD-PSGD without delays: both ends of a meeting become the mean, and who woke steps along its gradient at its own
+    model as it was."""
+    of = task(problem("logistic"))
+    pairs = p2psim.Gossip(mode="push-pull")
+    played = play(DecentralisedSgd(step=0.2, order="together", commits=1), pairs, RING, of, commits=40)
+    commits, problem_ = played.events[played.events["kind"] == 4], of.problem
+    for at in range(0, 40, 2):
+        (i,), (j,) = (
+            commits["agent"][at : at + 2][(commits["release"][at : at + 2] >= 0) == woke]
+            for woke in (True, False)
+        )
+        before, after = played.models[at], played.models[at + 2]
+        rows = slice(problem_.offsets[i], problem_.offsets[i + 1])
+        slope = problem_.model.gradients(before[i], problem_.X[rows], problem_.y[rows]).mean(axis=0)
+        mean = (before[i] + before[j]) / 2
+        np.testing.assert_allclose(after[j], mean, rtol=1e-12, atol=1e-14)
+        stepped = mean - 0.2 * (slope + 2 * problem_.l2 * before[i])
+        np.testing.assert_allclose(after[i], stepped, rtol=1e-12, atol=1e-14)
 
 
 def test_fedbuff_of_one_answer_at_once_is_sequential_sgd():

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from star_cases import random_problem, releases_of, replay_compiled
 
@@ -44,6 +44,7 @@ def churned(seed: int, rejoin: Any, exchange: Any) -> np.ndarray:
     return simulate_events(network, Streams(seed), time=40.0).read()
 
 
+@settings(max_examples=15)
 @given(
     st.integers(0, 1000),
     st.sampled_from(["stale", "reset", "fetch"]),

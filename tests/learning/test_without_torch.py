@@ -8,7 +8,7 @@ import pytest
 from plugin_cases import PLUGINS
 
 from p2psim.core.errors import MissingSourceError
-from p2psim.learning.models.torch_module import import_torch
+from p2psim.learning.models.torch_model import import_torch
 
 #: Whatever imports PyTorch fails, as if it were not installed.
 ABSENT = (
@@ -31,7 +31,10 @@ def without(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingSourceError, match=r'^learning\.model: pip install "p2psim\[torch\]"$'):
+    with pytest.raises(
+        MissingSourceError,
+        match=r"^learning\.model: PyTorch is not installed, .*; run pip install 'p2psim\[torch\]'$",
+    ):
         import_torch()
 
 
@@ -41,7 +44,10 @@ def test_a_model_is_listed_but_not_computed() -> None:
     assert "square grey images" in listed.stdout
     checked = without("check", str(PLUGINS / "convolution.yaml"), *PARTS)
     assert checked.returncode == 2
-    assert 'learning.model: pip install "p2psim[torch]"' in checked.stderr
+    assert (
+        "learning.model: PyTorch is not installed, which this needs; run pip install 'p2psim[torch]'"
+        in checked.stderr
+    )
     assert "Traceback" not in checked.stderr
 
 

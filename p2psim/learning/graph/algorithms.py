@@ -30,7 +30,7 @@ ends, and multipliers are zero.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -63,6 +63,14 @@ class GraphAlgorithm(LearningAlgorithm):
     time: Positive | None = Field(None, description="end after what happens at this simulated time")
     commits: Count | None = Field(None, description="end with this many updates")
 
+    if TYPE_CHECKING:
+        start: Start
+
+    @property
+    def first_models(self) -> Start:
+        """The key ``start``."""
+        return self.start
+
     @model_validator(mode="after")
     def _one_end(self):  # type: ignore[no-untyped-def]
         given = [key for key in ("updates_per_agent", "time", "commits") if getattr(self, key) is not None]
@@ -78,11 +86,16 @@ class GraphAlgorithm(LearningAlgorithm):
 
         return GraphReplay(task, track)
 
-    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
-        """All models after every commit; noise is ordered by (agent, release)."""
+    def reference(
+        self, task: GraphTask, events: np.ndarray, noise: np.ndarray, places: Sequence[int] | None = None
+    ) -> Iterator[np.ndarray]:
+        """All models at the start and after every commit or, if places are given, after so many events each.
+
+        Noise is ordered by (agent, release).
+        """
         from p2psim.learning.reference import reference_replay
 
-        return reference_replay(task, events, noise)
+        return reference_replay(task, events, noise, places)
 
 
 class CoordinateDescent(GraphAlgorithm):
@@ -145,12 +158,14 @@ class GossipAdmm(GraphAlgorithm):
 
         return AdmmReplay(replace(task, rule=self.admm_rule(task.problem, task.rule)), track)
 
-    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
+    def reference(
+        self, task: GraphTask, events: np.ndarray, noise: np.ndarray, places: Sequence[int] | None = None
+    ) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_replay_admm
 
         task = replace(task, rule=self.admm_rule(task.problem, task.rule))
-        return reference_replay_admm(task, events, noise)
+        return reference_replay_admm(task, events, noise, places)
 
 
 def penalty(rho: float | RelativePenalty, weights: np.ndarray) -> float:
@@ -186,11 +201,13 @@ class Averaging(_Averages):
 
         return AveragingReplay(task.start)
 
-    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
+    def reference(
+        self, task: GraphTask, events: np.ndarray, noise: np.ndarray, places: Sequence[int] | None = None
+    ) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_average
 
-        return reference_average(task.start, events)
+        return reference_average(task.start, events, places)
 
 
 class ModelPropagation(GraphAlgorithm):
@@ -220,11 +237,13 @@ class PushSum(_Averages):
 
         return PushSumReplay(task.start)
 
-    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
+    def reference(
+        self, task: GraphTask, events: np.ndarray, noise: np.ndarray, places: Sequence[int] | None = None
+    ) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_push_sum
 
-        return reference_push_sum(task.start, events)
+        return reference_push_sum(task.start, events, places)
 
 
 class GossipAlgorithm(GraphAlgorithm):
@@ -261,14 +280,16 @@ class GossipAlgorithm(GraphAlgorithm):
         form = self.for_kernel()
         return GossipReplay(self, task) if form is None else CompiledGossipReplay(self.kind, form, task)
 
-    def reference(self, task: GraphTask, events: np.ndarray, noise: np.ndarray) -> Iterator[np.ndarray]:
+    def reference(
+        self, task: GraphTask, events: np.ndarray, noise: np.ndarray, places: Sequence[int] | None = None
+    ) -> Iterator[np.ndarray]:
         """See `GraphAlgorithm.reference`."""
         from p2psim.learning.reference import reference_gossip
 
-        return reference_gossip(self, task, events, noise)
+        return reference_gossip(self, task, events, noise, places)
 
     def for_kernel(self) -> ForKernel | None:
-        """What a compiled kernel knows it by: see `p2psim.learning.graph.gossip.compiled_form`.
+        """Its form for a compiled kernel: see `p2psim.learning.graph.gossip.compiled_form`.
 
         None, as here, where its methods run in Python. They stay the reference, which ``verify`` compares it with.
         """

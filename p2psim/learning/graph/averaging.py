@@ -20,7 +20,7 @@ from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.graph.models import SENT, ModelReplay
-from p2psim.learning.in_flight import DONE, InFlight, post, take
+from p2psim.learning.in_flight import DONE, InFlight, copy_row, post, take
 
 #: Status of a stream in which a model is updated without one that was heard.
 UNHEARD = -3
@@ -31,11 +31,11 @@ def keep_heard(event, mail, heard, heard_seq):  # type: ignore[no-untyped-def]
     """End a message; where it is delivered, keep what it brought as what its receiver heard last."""
     row, _ = take(event.cause, mail)
     if event.kind == DELIVER and row >= 0:
-        heard[event.agent] = mail.payloads[row]
+        copy_row(mail.payloads[row], heard[event.agent])
         heard_seq[event.agent] = event.seq
 
 
-@njit()
+@njit(allocates=False)
 def replay(  # type: ignore[no-untyped-def]
     events, start, models, state, heard, heard_seq, begun, begun_seq, mail, counters, sending, hearing
 ):
@@ -60,7 +60,8 @@ def replay(  # type: ignore[no-untyped-def]
         elif kind == BEGIN:
             if heard_seq[i] != event.cause:
                 return UNHEARD, at
-            begun[i], begun_seq[i] = heard[i], event.seq
+            copy_row(heard[i], begun[i])
+            begun_seq[i] = event.seq
         elif kind == COMMIT:
             if heard_seq[i] != event.cause and begun_seq[i] != event.cause:
                 return UNHEARD, at

@@ -21,7 +21,7 @@ from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.graph.averaging import UNHEARD, keep_heard
 from p2psim.learning.graph.models import COMMITS, NOISE_ROW, SENT, LearningReplay
 from p2psim.learning.graph.problem import GraphTask
-from p2psim.learning.in_flight import DONE, InFlight, post
+from p2psim.learning.in_flight import DONE, InFlight, copy_row, post
 from p2psim.learning.owner_kernel import UNKNOWN, note_violation, release_gradient, snapped
 
 #: Mix, step and parameters.
@@ -69,19 +69,20 @@ def replay(  # type: ignore[no-untyped-def]
             row = post(event.seq, 0, mail)
             if row < 0:
                 return row, at
-            mail.payloads[row] = theta[i]
+            copy_row(theta[i], mail.payloads[row])
             counters[SENT] += 1
         elif kind in (DELIVER, DROP):
             keep_heard(event, mail, heard, heard_seq)
         elif kind == BEGIN:
             if heard_seq[i] != event.cause:
                 return UNHEARD, at
-            begun[i], begun_seq[i] = heard[i], event.seq
+            copy_row(heard[i], begun[i])
+            begun_seq[i] = event.seq
         elif kind == COMMIT:
             if heard_seq[i] != event.cause and begun_seq[i] != event.cause:
                 return UNHEARD, at
             mix(theta[i], heard[i] if heard_seq[i] == event.cause else begun[i], parameters, new)
-            theta[i] = new
+            copy_row(new, theta[i])
             if event.release >= 0:
                 models.known[i] = UNKNOWN
                 longest = release_gradient(records, batch, i, event.release, models)
@@ -92,7 +93,7 @@ def replay(  # type: ignore[no-untyped-def]
                     gradient[a] = released + 2.0 * ridge[i] * theta[i, a]
                 counters[NOISE_ROW] += 1
                 step(theta[i], gradient, event.release, parameters, new)
-                theta[i] = new
+                copy_row(new, theta[i])
             counters[COMMITS] += 1
     return DONE, events.size
 

@@ -42,25 +42,27 @@ class Snapshot:
 
 
 class GraphMetric(Metric):
-    """Base of metrics of models on a graph; see `p2psim.core.figures.Metric` for what they say of themselves.
+    """Base of metrics of agents' models; see `p2psim.core.figures.Metric` for what they say of themselves.
+
+    Of those of each agent, the mean is recorded as well. Where a central learner trains one model, that is measured.
 
     Attributes
     ----------
-    each : bool
-        Whether it is one number an agent, whose mean is recorded and which ``record.per_agent`` can name.
     needs_objective : bool
         Whether it asks for Q_L or Q_L*, which are kept up to date only if a metric does.
     needs_tests : bool
         Whether it needs records held out for tests.
+    labels : {"", "classes", "numbers"}
+        The labels that it judges, if only some.
     of_models : bool
         Whether it is a function of models, which baselines have too; otherwise of what was sent.
     objectives : frozenset of str
         `LearningAlgorithm.objective` of the algorithms that it can be recorded of.
     """
 
-    each: ClassVar[bool] = False
     needs_objective: ClassVar[bool] = False
     needs_tests: ClassVar[bool] = False
+    labels: ClassVar[str] = ""
     of_models: ClassVar[bool] = True
     objectives: ClassVar[frozenset[str]] = frozenset(["personalised"])
 
@@ -111,20 +113,24 @@ def _worst_decile(values: np.ndarray, lowest: bool) -> float:
     return float((known[:count] if lowest else known[-count:]).mean())
 
 
-#: Algorithms of agents on a graph with models of their own, and those that train one model.
+#: Algorithms of agents on a graph with models of their own, those that train one model, and stars.
 _BOTH = frozenset(["personalised", "shared"])
 _SHARED = frozenset(["shared"])
+_ONE = frozenset(["shared", "fitness"])
 _of_both = partial(GraphMetric.of, objectives=_BOTH)
 _of_tests = partial(_of_both, needs_tests=True)
+_of_classes = partial(_of_tests, labels="classes", rises=True)
+_of_numbers = partial(_of_tests, labels="numbers")
 
 register_all(
     [
-        _of_both(
+        GraphMetric.of(
             "objective",
             lambda snapshot: snapshot.objective(),
-            "Q_L; where one model is trained, f at the mean of the agents' models",
+            "Q_L; where one model is trained, f at the mean of the agents' models, or at the learner's",
             label="objective",
             needs_objective=True,
+            objectives=_BOTH | _ONE,
         ),
         _of_both(
             "objective_gap",
@@ -147,64 +153,69 @@ register_all(
             label="mean objective of the agents",
             objectives=_SHARED,
         ),
-        _of_tests(
+        _of_classes(
             "test_accuracy",
             lambda snapshot: snapshot.problem.test_accuracy(snapshot.theta),
             "share of right classes on held-out records, of an agent's own or, where one model is trained, of all; one "
-            "that is not told counts as half right",
+            "without a sign counts as half right",
             label="test accuracy (fraction)",
-            rises=True,
             each=True,
+            objectives=_BOTH | _ONE,
         ),
         _of_tests(
+            "local_loss",
+            lambda snapshot: snapshot.problem.local_loss(snapshot.theta),
+            "mean loss of the agent's own held-out records, by its model or the learner's",
+            label="mean loss on own records held out (dimensionless)",
+            each=True,
+            objectives=_ONE,
+        ),
+        _of_classes(
             "local_accuracy",
             lambda snapshot: snapshot.problem.local_accuracy(snapshot.theta),
             "share of right classes on the agent's own held-out records, of its model or the learner's",
             label="test accuracy on own records (fraction)",
-            rises=True,
             each=True,
-            objectives=_SHARED,
+            objectives=_ONE,
         ),
-        _of_tests(
+        _of_classes(
             "mean_model_local_accuracy",
             lambda snapshot: snapshot.problem.local_accuracy(snapshot.theta.mean(axis=0)[None]),
             "share of right classes on the agent's own held-out records, of the mean of the agents' models or the "
             "learner's",
             label="test accuracy of the mean model on own records (fraction)",
-            rises=True,
             each=True,
             objectives=_SHARED,
         ),
-        _of_tests(
+        _of_classes(
             "mean_model_accuracy",
             lambda snapshot: float(snapshot.problem.test_accuracy(snapshot.theta.mean(axis=0)[None])[0]),
             "share of right classes on held-out records, of the mean of the agents' models",
             label="test accuracy of the mean model (fraction)",
-            rises=True,
             objectives=_SHARED,
         ),
-        _of_tests(
+        _of_numbers(
             "mean_model_rmse",
             lambda snapshot: float(snapshot.problem.test_rmse(snapshot.theta.mean(axis=0)[None])[0]),
             "root mean squared error on held-out records, of the mean of the agents' models",
             label="test RMSE of the mean model (units of the label as prepared)",
             objectives=_SHARED,
         ),
-        _of_tests(
+        _of_numbers(
             "test_rmse",
             lambda snapshot: snapshot.problem.test_rmse(snapshot.theta),
             "root mean squared error on held-out records",
             label="test RMSE (units of the label as prepared)",
             each=True,
+            objectives=_BOTH | _ONE,
         ),
-        _of_tests(
+        _of_classes(
             "worst_decile_accuracy",
             lambda snapshot: _worst_decile(snapshot.problem.test_accuracy(snapshot.theta), True),
             "mean accuracy of the tenth of agents with the lowest",
             label="test accuracy of the worst tenth of agents (fraction)",
-            rises=True,
         ),
-        _of_tests(
+        _of_numbers(
             "worst_decile_rmse",
             lambda snapshot: _worst_decile(snapshot.problem.test_rmse(snapshot.theta), False),
             "mean error of the tenth of agents with the highest",

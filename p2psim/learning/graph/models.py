@@ -43,7 +43,7 @@ class Models(NamedTuple):
     sums: np.ndarray
 
 
-@njit()
+@njit(allocates=False)
 def track_objective(i, old, mix, stale, new, models, graph):  # type: ignore[no-untyped-def]
     """Update Q_L for a change of one model: from its neighbours' true models, which it may not know yet."""
     theta, local, sums = models.theta, models.local, models.sums
@@ -86,7 +86,7 @@ class ModelReplay(ABC):
     """
 
     def __init__(self, start: np.ndarray):
-        self.theta = np.array(start, dtype=np.float64)
+        self.theta = np.array(start, dtype=np.float64, order="C")
         self.violations, self.counters = Violations.none(len(start)), np.zeros(COUNTERS, np.int64)
 
     @abstractmethod

@@ -94,7 +94,7 @@ def newton(problem: GraphProblem, start: np.ndarray) -> np.ndarray:
     """
     if problem.pull.min() * ROUNDING**2 < np.finfo(float).tiny:
         raise SimulationError(
-            f"the agents' own losses are too small to be told from nothing; mu is {problem.mu:g}"
+            f"the agents' own losses are too small to be distinguished from 0; mu is {problem.mu:g}"
         )
     theta = start
     value = problem.objective(theta)

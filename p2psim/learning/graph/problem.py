@@ -278,4 +278,4 @@ class GraphTask:
 
     def anchors(self) -> np.ndarray:
         """The anchors at first, to be written to."""
-        return np.array(self.start if self.anchor is None else self.anchor, dtype=np.float64)
+        return np.array(self.start if self.anchor is None else self.anchor, dtype=np.float64, order="C")

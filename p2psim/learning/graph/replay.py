@@ -43,6 +43,9 @@ SEQ, ROW, LEFT = 0, 1, 2
 #: Numbers in a line of the cache, and the most of an agent's that are asked for ahead: what a first-level cache holds.
 LINE, FETCHED = 8, 4096
 
+#: Models of fewer numbers are near in any case.
+NEAR = 1 << 16
+
 
 @njit(inline="always")
 def _next_commit(events, at):  # type: ignore[no-untyped-def]
@@ -62,12 +65,31 @@ def _fetch(i, records):  # type: ignore[no-untyped-def]
         prefetch(y, place)
 
 
-@njit()
+@njit(inline="always")
+def _fetch_links(i, indptr, reverse, held):  # type: ignore[no-untyped-def]
+    """Have brought near which models an agent knows of its neighbours."""
+    for e in range(indptr[i], min(indptr[i + 1], indptr[i] + LINE * LINE)):
+        prefetch(held, 2 * reverse[e])
+
+
+@njit(inline="always")
+def _fetch_models(i, indptr, reverse, held, pool):  # type: ignore[no-untyped-def]
+    """Have brought near the models that an agent knows of its neighbours."""
+    p = pool.shape[1]
+    for e in range(indptr[i], min(indptr[i + 1], indptr[i] + LINE * LINE)):
+        first = held[reverse[e], SLOT] * p
+        for place in range(first, first + p, LINE):
+            prefetch(pool, place)
+
+
+@njit(allocates=False)
 def replay(  # type: ignore[no-untyped-def]
     events, start, models, versions, mail, references, held, cursor, counters,
-    graph, reverse, alpha, records, grid, batch, violations, without_release, noise, track,
+    graph, reverse, alpha, records, grid, batch, violations, without_release, noise, track, scratch,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
+
+    What the two rows of ``scratch`` (2, p) hold before says nothing.
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
     ``grid`` is None, or what a noisy gradient is rounded to a multiple of.
@@ -78,8 +100,9 @@ def replay(  # type: ignore[no-untyped-def]
     indptr, indices, weights, degrees, ridge, pull = graph
     places, pool, free, free_rows = mail
     p = theta.shape[1]
-    mix, old, nothing = np.empty(p), np.empty(p), np.empty(0)
+    mix, old, nothing = scratch[0], scratch[1], scratch[0, :0]
     mask = places.shape[0] - 1  # they are a power of two
+    is_far = pool.size > NEAR
     ahead = start
     for at in range(start, events.size):
         event = events[at]
@@ -135,6 +158,11 @@ def replay(  # type: ignore[no-untyped-def]
             ahead = _next_commit(events, max(ahead, at + 1))
             if batch is None and ahead < events.size:
                 _fetch(events[ahead].agent, records)
+            if is_far and ahead < events.size:
+                _fetch_models(events[ahead].agent, indptr, reverse, held, pool)
+                further = _next_commit(events, ahead + 1)
+                if further < events.size:
+                    _fetch_links(events[further].agent, indptr, reverse, held)
             mix[:] = 0.0
             stale = False
             for e in range(indptr[i], indptr[i + 1]):
@@ -200,6 +228,7 @@ class GraphReplay(LearningReplay):
         self._held = np.zeros((problem.indices.size, 2), np.int64)
         self._held[:, SLOT] = np.repeat(np.arange(n), np.diff(problem.indptr))
         self._cursor = problem.indptr[:-1].copy()
+        self._scratch = np.empty((2, problem.dimension))
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """See `ModelReplay.feed`."""
@@ -230,7 +259,7 @@ class GraphReplay(LearningReplay):
             status, at = replay(
                 events, at, self._models, self._versions, self.mail, self._references, self._held, self._cursor,
                 self.counters, self._graph, problem.reverse, problem.alpha, self._records, self._grid, self._batch,
-                self.violations, self._without_release, noise, self._track,
+                self.violations, self._without_release, noise, self._track, self._scratch,
             )  # fmt: skip
             if status != DONE:
                 self.mail = self.mail.with_room(status)

@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from p2psim.core.options import BY_NAME
-from p2psim.core.registry import AnyOf, register_all
-from p2psim.learning.models.layered import MLP, Softmax
-from p2psim.learning.models.linear import Linear
+from p2psim.core.part_types import AnyOf
+from p2psim.core.registry import register_all
+from p2psim.learning.models.layered import MLP, Linear, Softmax
 from p2psim.learning.models.protocol import Model
 
 register_all([Linear, Softmax, MLP])

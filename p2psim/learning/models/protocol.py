@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
 
-    from p2psim.learning.losses.protocol import Loss
+    from p2psim.learning.losses import Loss
     from p2psim.learning.models.kernels import LayeredModel, LinearModel
 
 #: Labels that a model takes: any numbers, −1 and +1, or class numbers 0 … C − 1.
@@ -56,6 +56,11 @@ class Model(Options):
     def labels(self) -> Labels:
         """Which labels it takes."""
         return "numbers"
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...] | None:
+        """Outputs of each hidden layer, where the model is fully connected layers; None for other models."""
+        return None
 
     def with_loss(self, loss: Loss | None) -> Self:
         """The model with the loss of its score, where it uses one; else itself."""
@@ -149,7 +154,7 @@ class Model(Options):
         return sums, longest
 
     def for_kernel(self, features: int, classes: int) -> LinearModel | LayeredModel | None:
-        """What compiled kernels know it by; None if it is computed in Python (`clipped_sums`).
+        """Its form for compiled kernels; None if it is computed in Python (`clipped_sums`).
 
         Of a model that is built in. It holds room for intermediate results: what is computed at the same time needs
         one each.

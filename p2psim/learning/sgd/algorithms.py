@@ -104,7 +104,7 @@ class DecentralisedSgd(GraphSgd, OnGraph):
 
     def planner(self, task: TrainingTask, links: Graph, exchange: Exchange) -> Planner:
         """See `TrainingAlgorithm.planner`."""
-        from p2psim.learning.sgd.planners import DecentralisedPlanner
+        from p2psim.learning.sgd.replay import DecentralisedPlanner
         from p2psim.learning.sgd.training import Training
 
         training = Training.of(self.step, task.private, momentum=self.momentum)
@@ -144,7 +144,7 @@ class GossipLearning(GraphSgd):
 
     def planner(self, task: TrainingTask, links: Graph, exchange: Exchange) -> Planner:
         """See `TrainingAlgorithm.planner`."""
-        from p2psim.learning.sgd.planners import GossipPlanner
+        from p2psim.learning.sgd.replay import GossipPlanner
         from p2psim.learning.sgd.training import Training
 
         training = Training.of(self.step, task.private, self.local_steps, self.momentum)
@@ -207,7 +207,7 @@ class FederatedAlgorithm(SgdAlgorithm, OfLearner):
 
     def planner(self, task: TrainingTask, links: Graph, exchange: Exchange) -> Planner:
         """See `TrainingAlgorithm.planner`."""
-        from p2psim.learning.sgd.planners import LearnerPlanner
+        from p2psim.learning.sgd.replay import LearnerPlanner
 
         return LearnerPlanner(self.training(task.private), self.rule(), self.answer_weights(task))
 
@@ -346,7 +346,7 @@ class StarTraining(OfLearner):
 class GraphTraining(OnGraph):
     """Base of a training algorithm of your own among agents on a graph: write `train`, and `mix` if it is no mean.
 
-    The exchange is ``gossip``, ``broadcast`` or ``synchronous``. In ``push-pull`` who answers only mixes.
+    The exchange is ``gossip``, ``broadcast`` or ``synchronous``. In ``push-pull`` the agent that answers only mixes.
     """
 
     batch: Batch = Field(Whole(), description="which of an agent's records take part in a gradient")

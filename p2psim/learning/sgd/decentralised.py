@@ -22,7 +22,6 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND, WAKE
-from p2psim.learning.sgd.mail import arrive, is_free, post
 from p2psim.learning.sgd.program import (
     INPUTS,
     NEEDS_ROOM,
@@ -34,7 +33,7 @@ from p2psim.learning.sgd.program import (
     let_go,
     term,
 )
-from p2psim.learning.sgd.training import row_of, step_size
+from p2psim.learning.sgd.training import arrive, is_free, post, row_of, step_size
 from p2psim.network.tally import edge_of
 
 #: Which comes first.

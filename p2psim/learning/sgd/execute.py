@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from p2psim.core.compiled import njit
-from p2psim.learning.batch_kernel import draw_batch
+from p2psim.core.compiled import njit, unwritten
 from p2psim.learning.models.kernels import add_gradient
-from p2psim.learning.owner_kernel import snapped
+from p2psim.learning.owner_kernel import draw_batch, snapped
 from p2psim.learning.reference import drawn, on_grid
 from p2psim.learning.sgd.problem import TrainingTask
 from p2psim.learning.sgd.program import COMBINE, GRADIENT, INSTRUCTION, INSTRUCTIONS, Program
@@ -122,8 +121,9 @@ class CompiledExecutor(Executor):
         problem = task.problem
         self._batch = task.batch()
         self._records = _Records(
-            problem.X, problem.y, problem.offsets, np.arange(problem.y.size), task.clip, task.norm,
-            2 * problem.l2, task.grid, problem.model.for_kernel(problem.features, problem.classes),
+            unwritten(problem.X), unwritten(problem.y), unwritten(problem.offsets), np.arange(problem.y.size),
+            task.clip, task.norm, 2 * problem.l2, task.grid,
+            problem.model.for_kernel(problem.features, problem.classes),
         )  # fmt: skip
 
     def _run(self, program: Program, noise: np.ndarray) -> None:

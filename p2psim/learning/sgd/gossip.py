@@ -18,7 +18,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND
-from p2psim.learning.sgd.mail import arrive, is_free, post
+from p2psim.learning.in_flight import copy_row
 from p2psim.learning.sgd.program import (
     INPUTS,
     NEEDS_ROOM,
@@ -29,7 +29,7 @@ from p2psim.learning.sgd.program import (
     let_go,
     term,
 )
-from p2psim.learning.sgd.training import train
+from p2psim.learning.sgd.training import arrive, is_free, post, train
 
 #: How a model is made of the one that was heard and the one before.
 WALK, MERGE_UPDATE, UPDATE_MERGE = 0, 1, 2
@@ -156,7 +156,7 @@ def plan(  # type: ignore[no-untyped-def]
         elif kind == BEGIN:
             if walkers.heard[i, 0] == event.cause:
                 let_go(program, walkers.working[i, 1])
-                walkers.working[i] = walkers.heard[i]
+                copy_row(walkers.heard[i], walkers.working[i])
                 walkers.working[i, 0] = event.seq
                 walkers.heard[i, 0] = walkers.heard[i, 1] = -1
         elif kind == COMMIT:

@@ -14,7 +14,6 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, LEARNER, SEND
-from p2psim.learning.sgd.mail import arrive, is_free, post
 from p2psim.learning.sgd.program import (
     INPUTS,
     NEEDS_ROOM,
@@ -25,7 +24,7 @@ from p2psim.learning.sgd.program import (
     let_go,
     term,
 )
-from p2psim.learning.sgd.training import train
+from p2psim.learning.sgd.training import arrive, is_free, post, train
 
 #: What the learner does with answers.
 AVERAGE, BLEND, BUFFER = 0, 1, 2

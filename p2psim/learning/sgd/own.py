@@ -112,14 +112,18 @@ class MethodsReplay(ModelsReplay):
 
     def _model(self, method: str, value: Any) -> np.ndarray:
         """What a method gave, as a model that nobody can write to."""
-        model, wanted = np.array(value, np.float64), self._task.start.shape
+        kind, wanted = self._algorithm.kind, self._task.start.shape
+        given = np.ma.asarray(value) if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+        if given.dtype.kind not in "fiub" or np.ma.is_masked(given):
+            what = "masked entries" if np.ma.is_masked(given) else f"an array of {given.dtype}"
+            raise SimulationError(f"{method} of {kind} must take and give models of real numbers, got {what}")
+        model = np.array(given, np.float64)
         if model.shape != wanted:
-            kind = self._algorithm.kind
             raise SimulationError(
                 f"{method} of {kind} must take and give models of shape {wanted}, got {model.shape}"
             )
         model.flags.writeable = False
-        return model
+        return model.view()  # whose flag cannot be set
 
 
 class StarMethods(MethodsReplay):

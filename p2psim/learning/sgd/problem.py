@@ -166,15 +166,29 @@ class SharedProblem:
 
         Of its own model, or of the learner's.
         """
-        values = np.full(self.agents, np.nan)
         of_one = self._predictions(models)[0] if len(models) == 1 else None
-        for i in np.flatnonzero(np.diff(self.test_offsets)):
-            own = slice(int(self.test_offsets[i]), int(self.test_offsets[i + 1]))
+
+        def right(theta: np.ndarray, own: slice) -> np.ndarray:
             if of_one is None:
-                predicted = self.model.predictions(self.model.outputs(models[i], self.test_X[own]))
+                predicted = self.model.predictions(self.model.outputs(theta, self.test_X[own]))
             else:
                 predicted = of_one[own]
-            values[i] = self._is_right(predicted, self.test_y[own]).mean()
+            return self._is_right(predicted, self.test_y[own])
+
+        return self._on_own(models, right)
+
+    def local_loss(self, models: np.ndarray) -> np.ndarray:
+        """Mean loss of each agent's own records held out, shape (agents,); models and NaN as of `local_accuracy`."""
+        return self._on_own(
+            models, lambda theta, own: self.model.losses(theta, self.test_X[own], self.test_y[own])
+        )
+
+    def _on_own(self, models: np.ndarray, judge: Callable[[np.ndarray, slice], np.ndarray]) -> np.ndarray:
+        """Mean over each agent's own records held out of what its model, or the learner's, is worth on each."""
+        values = np.full(self.agents, np.nan)
+        for i in np.flatnonzero(np.diff(self.test_offsets)):
+            own = slice(int(self.test_offsets[i]), int(self.test_offsets[i + 1]))
+            values[i] = judge(models[i if len(models) > 1 else 0], own).mean()
         return values
 
     def _predictions(self, models: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from pydantic import model_validator
@@ -146,6 +146,12 @@ class OnGraph(TrainingAlgorithm):
         order: Any
         mixing: Any
 
+    @model_validator(mode="after")
+    def _known_order(self) -> Self:
+        if self.order not in get_args(Order):
+            raise ValueError(f"order must be one of {', '.join(get_args(Order))}, got {self.order!r}")
+        return self
+
     def mix(self, model: np.ndarray, heard: Sequence[Heard], memory: Memory) -> np.ndarray:
         """An agent's model mixed with those of neighbours: Σ_j W_ij x_j unless an algorithm says otherwise.
 
@@ -170,19 +176,24 @@ class OnGraph(TrainingAlgorithm):
         """See `LearningAlgorithm.updates_under`."""
         if exchange.in_rounds:
             return "wake" if self.order == "gradient-then-gossip" else "hear"
-        mode = getattr(exchange, "mode", "")
-        if mode == "push-pull":
+        if exchange.hearers == 2:
             return "hear" if self.order == "gossip-then-gradient" else "wake"
-        return "hear" if mode in ("push", "pull") else "wake"
+        return "hear" if exchange.hearers else "wake"
 
     def weights(self, task: TrainingTask, links: Graph) -> MomentWeights:
         """W of each moment."""
         return MomentWeights(links, self.mixing, task.end)
 
     def reference(
-        self, task: TrainingTask, links: Graph, exchange: Exchange, events: np.ndarray, noise: np.ndarray
+        self,
+        task: TrainingTask,
+        links: Graph,
+        exchange: Exchange,
+        events: np.ndarray,
+        noise: np.ndarray,
+        places: Sequence[int] | None = None,
     ) -> Iterator[np.ndarray]:
-        """See `TrainingAlgorithm.reference`."""
+        """See `TrainingAlgorithm.reference`; if places are given, after so many events each, not after commits."""
         from p2psim.learning.sgd.reference import reference_on_graph
 
-        return reference_on_graph(self, task, links, exchange, events, noise)
+        return reference_on_graph(self, task, links, exchange, events, noise, places)

@@ -6,14 +6,14 @@ They share nothing with the planners and executors but the plain draws of batche
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, LEARNER, SEND, WAKE
-from p2psim.learning.reference import drawn, on_grid
+from p2psim.learning.reference import drawn, on_grid, picked
 from p2psim.learning.sgd.problem import Answer, Heard, Memory
 
 if TYPE_CHECKING:
@@ -151,8 +151,23 @@ def reference_on_graph(
     exchange: Exchange,
     events: np.ndarray,
     noise: np.ndarray,
+    places: Sequence[int] | None = None,
 ) -> Iterator[np.ndarray]:
-    """All models after every commit, shape (n, p)."""
+    """All models at the start and after every commit, shape (n, p); if places are given, after so many events each.
+
+    Between commits models change where work begins, or is sent, before it is committed.
+    """
+    return picked(_on_graph(algorithm, task, links, exchange, events, noise), events, places)
+
+
+def _on_graph(
+    algorithm: Any,
+    task: TrainingTask,
+    links: Graph,
+    exchange: Exchange,
+    events: np.ndarray,
+    noise: np.ndarray,
+) -> Iterator[list[np.ndarray]]:
     from p2psim.network.changes import ActiveLinks
     from p2psim.network.mixing import mixing_matrix
 
@@ -187,7 +202,7 @@ def reference_on_graph(
             ]
         return np.asarray(algorithm.mix(own.copy(), known, memories[i]))
 
-    yield np.array(models)
+    yield models
     for event in events:
         kind, i, seq, cause, release = (
             int(event[name]) for name in ("kind", "agent", "seq", "cause", "release")
@@ -230,4 +245,4 @@ def reference_on_graph(
                 models[i] = step(i, mixed, where, release)
             if exchange.in_rounds:
                 neighbours[i].clear()
-            yield np.array(models)
+        yield models

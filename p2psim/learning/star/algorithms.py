@@ -78,7 +78,7 @@ class AsyncStar(LearningAlgorithm):
     reweight: Literal["none", "known", "estimated"] = Field(
         "none", description="whether gradients are divided by how often their owners answer (F, Remark 4)"
     )
-    reweight_at: Literal["learner", "owner"] = Field("learner", description="who does that")
+    reweight_at: Literal["learner", "owner"] = Field("learner", description="which side does that")
     staleness: Staleness = Field(NoDiscount(), description="whether old answers count less")
 
 
@@ -131,7 +131,7 @@ def star_method(
 _HORIZON = Field(description="T: T − 1 rounds are held, and budgets are spread over T answers")
 _THETA_MAX = Field(description="Θ is the box |θ_j| ≤ theta_max, in which the optimum is sought")
 _REWEIGHT = Field(
-    description="what makes up for owners who do not answer: nothing, their known or estimated frequencies, or the "
+    description="what makes up for owners that do not answer: nothing, their known or estimated frequencies, or the "
     "weight of those who answered in this round"
 )
 
@@ -194,7 +194,7 @@ class Liars(OneOf):
         None, description="their names, or names of their groups"
     )
     share: Fraction | None = Field(
-        None, description="instead: so many of the owners, rounded to the nearest number; the first ones"
+        None, description="instead: this share of the owners, rounded to the nearest number; the first ones"
     )
     how: Literal["flip", "scale", "constant", "random"] = Field(description="what they answer")
     size: Positive = Field(1.0, description="how large it is")

@@ -5,6 +5,7 @@ The objective keeps the owners' records and, for each owner, sums over them.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,9 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.losses import Loss
+from p2psim.learning.losses.compiled import add_product
 from p2psim.learning.optimum import check_minimiser, check_unique, minimise, minimise_squared
+from p2psim.learning.star.owners import BLOCK
 
 
 class Recorded(NamedTuple):
@@ -43,14 +46,14 @@ LOWEST = 1e-9
 def quadratic_gap(theta, centre, hessian, slope_there):  # type: ignore[no-untyped-def]
     """sᵀd + dᵀHd with d = θ − centre, for each row of ``theta``: the same for a row alone and among others."""
     rows, p = theta.shape
-    out = np.empty(rows)
+    out, gap, s = np.empty(rows), np.empty(p), np.empty(p)
     for k in range(rows):
+        for a in range(p):
+            gap[a], s[a] = theta[k, a] - centre[a], slope_there[a]
+        add_product(hessian, gap, s)
         total = 0.0
         for a in range(p):
-            s = slope_there[a]
-            for d in range(p):
-                s += hessian[a, d] * (theta[k, d] - centre[d])
-            total += s * (theta[k, a] - centre[a])
+            total += s[a] * gap[a]
         out[k] = total
     return out
 
@@ -161,6 +164,9 @@ class StarProblem:
         SimulationError
             If one in Θ is: then θ* is no minimiser. Where the box acts on θ*, models outside may be better.
         """
+        # Where the curvature overflows, so does what follows: that l2 is too large shows here, whatever the models are.
+        if np.isfinite(self.largest_curvature) and (psi >= -LOWEST).all():
+            return psi
         # Terms of the quadratic form may cancel where the data determine little.
         squares = np.square(theta - self.optimum).sum(axis=1)
         rounding = 2.0**-48 * self.dimension * (self.largest_curvature * squares / self.minimum)
@@ -217,6 +223,30 @@ class StarProblem:
     def bytes_of_data(self) -> int:
         """Size of the records."""
         return self.X.nbytes + self.y.nbytes + self.x_l1.nbytes
+
+    def reaches(self, clip: float, order: int) -> tuple[np.ndarray, np.ndarray]:
+        """How far from θ*, in Euclidean norm, no record is clipped: of a block of `BLOCK` rows, and of an owner's.
+
+        For squared loss a record's gradient has the norm 2|θᵀx − y|·‖x‖, and |θᵀx − y| grows by at most
+        ‖θ − θ*‖₂·‖x‖₂. What clipping does is continuous: a reach that rounding has made too large does not matter.
+        """
+        known = self._reaches
+        if (clip, order) not in known:
+            reaches = np.full(-(-self.y.size // BLOCK) * BLOCK, np.inf)
+            for first in range(0, self.y.size, _ROWS):
+                rows = slice(first, min(first + _ROWS, self.y.size))
+                norms = self.norms(order)[rows]
+                with np.errstate(over="ignore", invalid="ignore"):  # a reach that is no number is none
+                    room = clip / 2 - np.abs(self.X[rows] @ self.optimum - self.y[rows]) * norms
+                    step = norms * self.x_l2[rows]
+                    np.divide(room, step, out=reaches[rows], where=step > 0)
+            of_owners = [reaches[first:last].min(initial=np.inf) for first, last in pairwise(self.offsets)]
+            known[clip, order] = reaches.reshape(-1, BLOCK).min(axis=1), np.array(of_owners)
+        return known[clip, order]
+
+    @cached_property
+    def _reaches(self) -> dict[tuple[float, int], tuple[np.ndarray, np.ndarray]]:
+        return {}
 
     def largest_gradients(self, order: int = 1) -> np.ndarray:
         """Largest norm, of order 1 or 2, that each record's gradient can reach on Θ, shape (n,)."""

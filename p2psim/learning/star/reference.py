@@ -147,7 +147,7 @@ def reference_replay_rounds(
                 mass += weight * problem.shares[owner]
                 used[owner] += 1
             if method.trim and answers:
-                ordered, cut = np.sort(list(answers.values()), axis=0), int(method.trim * len(answers))
+                ordered, cut = np.sort(list(answers.values()), axis=0), int(method.trim * len(answers) + 1e-9)
                 cut = min(cut, (len(answers) - 1) // 2)
                 gradient = mass * ordered[cut : len(answers) - cut].mean(axis=0)
             if method.by_answered and answers:

@@ -1,4 +1,4 @@
-"""The compiled replay of the star, events in and models out: its kernel, and the class that feeds it.
+"""Compiled replays with a central learner, events in and models out: their base class, and the star with its kernel.
 
 State that is kept between chunks of events:
 
@@ -15,19 +15,143 @@ the kernel, and the driver makes room.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from p2psim.core.compiled import njit
+from p2psim.core.compiled import njit, unwritten
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
-from p2psim.learning.batches import GradientRule
-from p2psim.learning.in_flight import DONE, post, take
-from p2psim.learning.owner_kernel import FROM_RECORDS, FROM_SUMS, answer, project, snapped
+from p2psim.learning.batches import GradientRule, Sampling
+from p2psim.learning.in_flight import DONE, InFlight, copy_row, post, take
+from p2psim.learning.owner_kernel import Records, project, snapped
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.models import Keep, LearnerReplay, keep_model
+from p2psim.learning.star.owners import FROM_MENDED_SUMS, FROM_RECORDS, FROM_SUMS, OwnerRecords, answer
 from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, Weighting
+from p2psim.privacy.releases import Violations
+
+
+class Keep(NamedTuple):
+    """Where to keep the learner's model in a chunk of events, rows to keep them in, and how many are kept."""
+
+    stops: np.ndarray
+    models: np.ndarray
+    kept: np.ndarray
+
+
+@njit(inline="always")
+def keep_model(at, models, row, keep):  # type: ignore[no-untyped-def]
+    """Keep a row of ``models`` as often as it is to be kept before event ``at``."""
+    while keep.kept[0] < keep.stops.size and keep.stops[keep.kept[0]] <= at:
+        copy_row(models[row], keep.models[keep.kept[0]])
+        keep.kept[0] += 1
+
+
+_NOWHERE = np.empty(0, np.int64)
+
+
+class LearnerReplay(ABC):
+    """One replica with a central learner, fed with chunks of events.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    method : StarMethod or RoundMethod
+    rule : OwnerRule
+    sampling : Sampling, optional
+        How the records of each release are drawn; all take part when left out.
+    start : ndarray, shape (p,), optional
+        First model of the learner and of all owners; zero, as in the papers, when left out.
+
+    Attributes
+    ----------
+    violations : Violations
+        Releases at which a record of each owner, in the batch or not, exceeded the claimed bound.
+    """
+
+    #: What a commit is called where a model is not finite.
+    step_name = "commit"
+
+    #: Numbers in an answer, by p: it begins with the noisy gradient.
+    vectors = 1
+
+    def __init__(
+        self,
+        problem: StarProblem,
+        method: Any,
+        rule: Any,
+        sampling: Sampling | None = None,
+        start: np.ndarray | None = None,
+    ):
+        self._problem, self._grid = problem, rule.grid
+        self._mail = InFlight.of(self.vectors * problem.dimension)
+        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(problem.owners, np.int64)
+        mends = rule.how == FROM_MENDED_SUMS and sampling is None
+        reaches, nearest = problem.reaches(rule.clip, rule.order) if mends else (np.empty(0), np.empty(0))
+        self._held = OwnerRecords(
+            Records.of(problem, rule), rule.how,
+            unwritten(problem.gram), unwritten(problem.moment), unwritten(problem.energy), problem.optimum,
+            reaches, nearest, rule.suspects, rule.suspect_offsets,
+        )  # fmt: skip
+        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
+        self.violations = Violations.none(problem.owners)
+        self._begin(method, np.zeros(problem.dimension) if start is None else start)
+
+    @abstractmethod
+    def _begin(self, method: Any, start: np.ndarray) -> None:
+        """Set up what the kernel keeps between chunks."""
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, stops: np.ndarray = _NOWHERE) -> np.ndarray:
+        """Replay the next chunk.
+
+        Parameters
+        ----------
+        events : ndarray of EVENT
+        noise : ndarray, shape (releases in these events, p)
+            Noise to add to the mean gradients, in the order of the events.
+        stops : ndarray of int64, shape (s,), optional
+            After how many of the events to keep the learner's model, in order.
+
+        Returns
+        -------
+        ndarray, shape (s, p)
+            The models kept.
+        """
+        keep = Keep(stops, np.empty((stops.size, self._problem.dimension)), np.zeros(1, np.int64))
+        start, noise_row = 0, np.zeros(1, np.int64)
+        while start < events.size:
+            status, start = self._replay(events, start, noise, noise_row, keep)
+            if status != DONE:
+                self._make_room(status)
+        return keep.models
+
+    @property
+    @abstractmethod
+    def model(self) -> np.ndarray:
+        """The learner's model now, shape (p,)."""
+
+    def answers(self, seqs: np.ndarray) -> np.ndarray:
+        """Noisy gradients of answers on their way, shape (k, p), by the seq of their sends, shape (k,).
+
+        Raises
+        ------
+        KeyError
+            If one of them is not on its way.
+        """
+        return self._mail.payloads_of(seqs)[:, : self._problem.dimension]
+
+    @abstractmethod
+    def _replay(
+        self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep
+    ) -> tuple[int, int]:
+        """Status, and next event."""
+
+    def _make_room(self, status: int) -> None:
+        """Double what the kernel found to be full."""
+        self._mail = self._mail.with_room(status)
+
 
 #: Status of the kernel when the driver has to make room for queries.
 QUERIES_FULL = 1
@@ -36,18 +160,17 @@ QUERIES_FULL = 1
 INVERSE, EXPONENTIAL = InverseDiscount.code, ExponentialDiscount.code
 
 
-@njit()
+@njit(allocates=False)
 def replay(  # type: ignore[no-untyped-def]
     events, start, theta, asked, asked_version, mail, queries_sent, arrived, arrived_version, commits, counts,
-    held, batch, grid, violations, noise, noise_row, method, weights, keep,
+    held, batch, grid, violations, noise, noise_row, method, weights, keep, mean,
 ):  # fmt: skip
-    """Replay events from ``start``; returns (status, next event).
+    """Replay events from ``start``; returns (status, next event). What ``mean`` (p,) holds before says nothing.
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
     ``grid`` is None, or what an answer is rounded to a multiple of.
     """
     owners, p = asked.shape
-    mean = np.empty(p)
     queries, query_seq, query_left = queries_sent
     at_learner, at_owner, estimated, aging, aging_rate = weights
     step, learner_weight, overwrite, shares, l2, theta_max = method
@@ -86,14 +209,14 @@ def replay(  # type: ignore[no-untyped-def]
             if agent == LEARNER:
                 place, _ = take(event.cause, mail)
                 if kind == DELIVER and place >= 0:
-                    arrived[:] = mail.payloads[place]
+                    copy_row(mail.payloads[place], arrived)
                     arrived_version[0] = event.version
             else:
                 for s in range(query_seq.size):
                     if query_seq[s] == event.cause:
                         # A query that a newer one has overtaken says nothing.
                         if kind == DELIVER and event.version >= asked_version[agent]:
-                            asked[agent] = queries[s, agent]
+                            copy_row(queries[s, agent], asked[agent])
                             asked_version[agent] = event.version
                         query_left[s] -= 1
                         if query_left[s] == 0:
@@ -132,7 +255,8 @@ class OwnerRule(GradientRule):
     Attributes
     ----------
     how : int
-        ``FROM_SUMS`` where that is exact, else ``FROM_RECORDS``.
+        ``FROM_SUMS`` where that is exact, ``FROM_MENDED_SUMS`` for other squared losses without a grid, else
+        ``FROM_RECORDS``.
     suspects : ndarray of int64
         Rows of the records that can exceed the bound, owner by owner.
     suspect_offsets : ndarray of int64, shape (N + 1,)
@@ -153,8 +277,9 @@ def gradient_rule(
     """Choose the cheapest exact way to compute gradients.
 
     Sums serve the squared loss when no record can reach the clipping norm on Θ: the cost of a gradient then does
-    not grow with the records. For the check of a claimed bound, only those records are looked at that can exceed
-    it somewhere on Θ.
+    not grow with the records. Where a record can, sums are mended for those that are clipped; not on a grid, where
+    clipped gradients often add up to what lies between two of its points, and the last digit then decides. For the
+    check of a claimed bound, only those records are looked at that can exceed it somewhere on Θ.
 
     Parameters
     ----------
@@ -166,14 +291,18 @@ def gradient_rule(
     margin, gradients = bound * (1 + 1e-12), np.zeros(1)
     if np.isfinite(min(clip, bound)):
         gradients = problem.largest_gradients(order)
-    sums = problem.loss.is_squared_error and gradients.max() <= clip
+    how = FROM_RECORDS
+    if problem.loss.is_squared_error and gradients.max() <= clip:
+        how = FROM_SUMS
+    elif problem.loss.is_squared_error and grid is None:
+        how = FROM_MENDED_SUMS
     suspects = np.flatnonzero(gradients > margin)
     return OwnerRule(
         clip=clip,
         order=order,
         grid=grid,
         bound=margin,
-        how=FROM_SUMS if sums else FROM_RECORDS,
+        how=how,
         suspects=suspects,
         suspect_offsets=np.searchsorted(suspects, problem.offsets),
     )
@@ -187,10 +316,12 @@ class StarReplay(LearnerReplay):
     def _begin(self, method: StarMethod, start: np.ndarray) -> None:
         problem = self._problem
         owners, p = problem.owners, problem.dimension
-        self._theta = np.tile(start, (owners + 1, 1))
+        self._theta = np.empty((owners + 1, p))
+        self._theta[:] = start
         self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
         self._queries = _queries(2, owners, p)
         self._arrived, self._arrived_version = np.zeros(2 * p), np.zeros(1, np.int64)
+        self._mean = np.empty(p)
         weighting = method.weighting or Weighting.equal(owners)
         self._weights = (
             weighting.at_learner, weighting.at_owner, weighting.estimated,
@@ -207,7 +338,7 @@ class StarReplay(LearnerReplay):
             events, start, self._theta, self._asked, self._asked_version, self._mail, self._queries,
             self._arrived, self._arrived_version, self._commits, self._counts,
             self._held, self._batch, self._grid, self.violations, noise, noise_row,
-            self._method, self._weights, keep,
+            self._method, self._weights, keep, self._mean,
         )  # fmt: skip
 
     def _make_room(self, status: int) -> None:

@@ -16,10 +16,11 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, SEND
-from p2psim.learning.in_flight import DONE, post, take
-from p2psim.learning.owner_kernel import answer, project, snapped
+from p2psim.learning.in_flight import DONE, copy_row, post, take
+from p2psim.learning.owner_kernel import project, snapped
 from p2psim.learning.star.algorithms import Lies, RoundMethod
-from p2psim.learning.star.models import Keep, LearnerReplay, keep_model
+from p2psim.learning.star.owners import answer
+from p2psim.learning.star.replay import Keep, LearnerReplay, keep_model
 
 
 @njit()
@@ -43,7 +44,7 @@ def trimmed_mean(arrived, has, a, trim, column):  # type: ignore[no-untyped-def]
             column[heard] = arrived[i, a]
             heard += 1
     column[:heard].sort()
-    cut = min(int(trim * heard), (heard - 1) // 2)
+    cut = min(int(trim * heard + 1e-9), (heard - 1) // 2)  # 0.29 of 100 is 28.999…
     total = 0.0
     for i in range(cut, heard - cut):
         total += column[i]
@@ -81,7 +82,7 @@ def replay(  # type: ignore[no-untyped-def]
             row, version = take(event.cause, mail)
             # An answer to an older round comes too late.
             if row >= 0 and kind == DELIVER and version == commits[0]:
-                arrived[event.peer] = mail.payloads[row]
+                copy_row(mail.payloads[row], arrived[event.peer])
                 has[event.peer] = True
         elif kind == COMMIT:
             k = commits[0]
