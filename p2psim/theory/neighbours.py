@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.errors import InputError
+from p2psim.core.printing import exact
 from p2psim.network.graph import Graph
 from p2psim.network.mixing import mixing_matrix
 
@@ -50,7 +51,7 @@ def effective_neighbours(mixing: Any, gamma: float) -> float:
         If γ or a matrix is not such.
     """
     if not 0 <= gamma < 1:
-        raise InputError(f"gamma must be at least 0 and less than 1, got {gamma:g}")
+        raise InputError(f"gamma must be at least 0 and less than 1, got {exact(gamma)}")
     rounds = as_rounds(mixing)
     if len(rounds) == 1 and is_symmetric(rounds[0]):
         values = np.linalg.eigvalsh(rounds[0])
@@ -75,9 +76,8 @@ def neighbour_facts(links: Graph) -> dict[str, float]:
 
     with threadpool_limits(limits=1, user_api="blas"):  # last digits must not depend on the number of threads
         mixing = mixing_matrix(links, "metropolis")
-        return {
-            f"effective_neighbours_{gamma * 100:.0f}": effective_neighbours(mixing, gamma) for gamma in FACTS
-        }
+        names = {f"effective_neighbours_{gamma * 100:.0f}": gamma for gamma in FACTS}
+        return {name: effective_neighbours(mixing, gamma) for name, gamma in names.items()}
 
 
 def as_rounds(mixing: Any) -> list[np.ndarray]:
@@ -92,21 +92,15 @@ def as_rounds(mixing: Any) -> list[np.ndarray]:
     several = is_list and np.ndim(_full(mixing[0])) == 2
     rounds = [np.asarray(_full(each), dtype=np.float64) for each in (mixing if several else [mixing])]
     for matrix in rounds:
-        if (
-            matrix.ndim != 2
-            or matrix.shape[0] != matrix.shape[1]
-            or matrix.shape != rounds[0].shape
-            or not matrix.size
-        ):
-            raise InputError(
-                f"mixing matrices must be square and of one size, got one of shape {matrix.shape}"
-            )
+        shape = matrix.shape
+        if len(shape) != 2 or shape != (len(rounds[0]),) * 2 or not matrix.size:
+            raise InputError(f"mixing matrices must be square and of one size, got one of shape {shape}")
         if not np.isfinite(matrix).all():
             raise InputError("mixing matrices must hold finite numbers")
         sums = matrix.sum(axis=1)
         if (np.abs(sums - 1) > _ROUNDING).any():
             row = int(np.abs(sums - 1).argmax())
-            raise InputError(f"rows of mixing matrices must sum to 1; row {row} sums to {sums[row]:g}")
+            raise InputError(f"rows of mixing matrices must sum to 1; row {row} sums to {exact(sums[row])}")
     return rounds
 
 

@@ -205,9 +205,8 @@ def noise_floor_unequal(
     lam = np.asarray(eigenvalues, dtype=float)
     lr, s, n, r = (np.asarray(v, dtype=float) for v in (steps, scales, records, reweights))
     u = r if learner_weights is None else np.asarray(learner_weights, dtype=float)
-    moments = stationary_moments(
-        ((lr * r)[:, None] * lam).T, 2 * (lr * u * s) ** 2, wake_shares, learner_decay, owner_decay
-    )
+    h, variance = ((lr * r)[:, None] * lam).T, 2 * (lr * u * s) ** 2
+    moments = stationary_moments(h, variance, wake_shares, learner_decay, owner_decay)
     return float(0.5 * np.sum((2 * l2 + n @ lam / n.sum()) * moments.learner))
 
 
@@ -284,8 +283,6 @@ def fit_power_law(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> PowerLaw:
     if len(np.unique(a)) < 2:
         raise ValueError(f"a slope needs at least two different x, got {a}")
     fit = stats.linregress(np.log(a), np.log(b))
-    half = float("inf")
-    if len(a) > 2:
-        half = float(stats.t.ppf(0.5 + level / 2, len(a) - 2) * fit.stderr)
+    half = float(stats.t.ppf(0.5 + level / 2, len(a) - 2) * fit.stderr) if len(a) > 2 else float("inf")
     slope = float(fit.slope)
     return PowerLaw(slope, float(np.exp(fit.intercept)), slope - half, slope + half, level)

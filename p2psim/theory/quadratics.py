@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from p2psim.core.errors import InputError, SimulationError
+from p2psim.core.printing import exact
 from p2psim.theory.neighbours import as_rounds
 
 #: What comes first in a round, as ``learning.algorithm.order`` names it.
@@ -160,8 +161,7 @@ def best_step(mixing: Any, zeta: float, order: Order = "gossip-then-gradient") -
     low, high = np.log(0.5 / zeta), np.log(2.0)
 
     def at(logarithm: float) -> float:
-        step = float(np.exp(logarithm))
-        return 1 - _radius(rounds, step, zeta, order) ** (1 / len(rounds))
+        return 1 - _radius(rounds, float(np.exp(logarithm)), zeta, order) ** (1 / len(rounds))
 
     left, right = high - section * (high - low), low + section * (high - low)
     of_left, of_right = at(left), at(right)
@@ -179,14 +179,14 @@ def best_step(mixing: Any, zeta: float, order: Order = "gossip-then-gradient") -
 
 def _checked(zeta: float) -> float:
     if not (np.isfinite(zeta) and zeta >= 1):
-        raise InputError(f"zeta must be a number of at least 1 (of E ddᵀ = I), got {zeta:g}")
+        raise InputError(f"zeta must be a number of at least 1 (of E ddᵀ = I), got {exact(zeta)}")
     return zeta
 
 
 def _rounds(mixing: Any, step: float, zeta: float, order: Order) -> list[np.ndarray]:
     _checked(zeta)
     if not (np.isfinite(step) and step > 0):
-        raise InputError(f"the step size must be a positive number, got {step:g}")
+        raise InputError(f"the step size must be a positive number, got {exact(step)}")
     if order not in get_args(Order):
         raise InputError(f"no order is called {order!r}: {', '.join(get_args(Order))}")
     return as_rounds(mixing)
@@ -203,14 +203,12 @@ def _radius(rounds: Sequence[np.ndarray], step: float, zeta: float, order: Order
         return moments.ravel()
 
     if n <= _DENSE:
-        columns = [turn(unit) for unit in np.eye(n * n)]
-        return float(np.abs(np.linalg.eigvals(np.array(columns))).max())
+        return float(np.abs(np.linalg.eigvals(np.array([turn(unit) for unit in np.eye(n * n)]))).max())
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
     operator = LinearOperator((n * n, n * n), matvec=lambda vector: turn(vector.ravel()), dtype=np.float64)
-    start = (
-        np.eye(n) + 1 / n
-    ).ravel()  # the same at every call, and inside of the cone that has the eigenvector
+    # The same at every call, and inside of the cone that has the eigenvector.
+    start = (np.eye(n) + 1 / n).ravel()
     try:
         found = eigs(operator, k=1, which="LM", v0=start, ncv=24, maxiter=3000, return_eigenvectors=False)
     except ArpackNoConvergence:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from p2psim.core.errors import InputError
-from p2psim.theory.forecasts.decentralised import ModelMoments, QuadraticAgents, Spread, model_moments
+from p2psim.learning.batches import Spread
+from p2psim.theory.forecasts.decentralised import ModelMoments, QuadraticAgents, model_moments
 from p2psim.theory.quadratics import path
 
 pytestmark = pytest.mark.blas

@@ -16,7 +16,8 @@ from p2psim.privacy.shares import Releases
 from p2psim.theory.bounds.graph import contraction_rate
 from p2psim.theory.forecasts.descent import linear_descent
 from p2psim.theory.forecasts.descent_orders import Orders, sampled
-from p2psim.theory.forecasts.descent_path import coefficients, distances, known_wakes_noise, path, terms
+from p2psim.theory.forecasts.descent_path import coefficients, distances, path, terms
+from p2psim.theory.forecasts.known_wakes import known_wakes_noise
 from p2psim.theory.forecasts.split import accumulate
 
 
@@ -207,14 +208,43 @@ def test_few_polynomials_are_all_steps(agents, seed, kind):
     assert short.start_noise == pytest.approx(long.start_noise, rel=1e-9, abs=short.error * long.expected[0])
 
 
+@pytest.mark.parametrize("spread", [1.0, 0.3, 0.01])
 @pytest.mark.parametrize("wakes", [1, 7, 300, 3000])
-def test_coefficients_are_probabilities(wakes):
-    rows = np.concatenate(list(coefficients(wakes, terms(wakes))))
+def test_coefficients_are_probabilities(wakes, spread):
+    """Of a walk that goes up or down with a quarter of w each; powers of numbers between 1 − w and 1."""
+    rows = np.concatenate(list(coefficients(wakes, terms(wakes, spread), spread)))
     assert (rows >= 0).all()
     assert rows.sum(axis=1) == pytest.approx(np.ones(wakes + 1), abs=1e-15 * wakes)
-    x = np.linspace(0, 1, 7)
-    polynomials = np.polynomial.chebyshev.chebval(2 * x - 1, rows.T)
-    assert polynomials == pytest.approx(x ** np.arange(wakes + 1)[:, None], abs=1e-12)
+    y = np.linspace(-1, 1, 7)
+    polynomials = np.polynomial.chebyshev.chebval(y, rows.T)
+    powers = (1 - spread * (1 - y) / 2) ** np.arange(wakes + 1)[:, None]
+    assert polynomials == pytest.approx(powers, abs=1e-12)
+    if wakes == 7:
+        walk = np.array([1.0])
+        for _ in range(7):
+            walk = np.convolve(walk, [spread / 4, 1 - spread / 2, spread / 4])
+        assert rows[7, 1:8] / 2 == pytest.approx(walk[8:], rel=1e-9, abs=1e-15)
+        assert rows[7, 0] == pytest.approx(walk[7], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["ring", "complete"])
+def test_eigenvalues_of_both_maps_lie_within_the_width(kind):
+    model = some_descent(5, 2, 4, kind)
+    moves = sum(g * np.kron(A, A) for g, A in zip(model.chance, plain_maps(model), strict=True))
+    eigenvalues = np.linalg.eigvals(moves)
+    assert np.abs(eigenvalues.imag).max() < 1e-9
+    assert 1 - model.spread - 1e-12 <= eigenvalues.real.min()
+    assert eigenvalues.real.max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(("ratio", "power"), [(1.0, 2), (0.993, 2), (1.004, 2), (1.004, 1), (1.0, 1)])
+def test_noise_by_all_wakes_in_few_polynomials(ratio, power):
+    model, at = some_descent(8, 2, 3, "complete"), np.array([0, 60, 399, 400])
+    short, long = (
+        known_wakes_noise(model, 400, ratio, power, np.ones(8), at, exact) for exact in (False, True)
+    )
+    assert short == pytest.approx(long, rel=1e-10)
+    assert not np.array_equal(short, long)
 
 
 @settings(max_examples=20, deadline=None)

@@ -7,14 +7,15 @@ import pytest
 from forecast_cases import all_orders, one_run, some_statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from theory_references import covariances, growth
+from theory_references import covariances, growth, stationary_mean
 
 from p2psim.theory.forecasts.linear_star import linear_star
 from p2psim.theory.forecasts.split import accumulate, average_variances, geometric_variances, split
+from p2psim.theory.forecasts.star_lanczos import contracts
 from p2psim.theory.forecasts.star_path import path
 from p2psim.theory.forecasts.statistics import Statistics
 from p2psim.theory.noise_floor import noise_floor, noise_floor_unequal
-from p2psim.theory.star import stability_threshold, stationary_mean
+from p2psim.theory.star import stability_threshold
 
 pytestmark = pytest.mark.blas
 
@@ -120,6 +121,29 @@ def test_classes_of_several_owners_count_as_often():
         one, other = path(few, 20), path(many, 20)
         assert one.expected == pytest.approx(other.expected, rel=1e-8)
         assert one.gain == pytest.approx(other.gain, rel=1e-8)
+
+
+@pytest.mark.parametrize("kinds", ["different", "classes", "modes", "printed"])
+def test_few_forms_are_all_steps(kinds):
+    """Lanczos's method against the walk step by step."""
+    made, form = some_statistics(6, 3, 3), "printed" if kinds == "printed" else "corrected"
+    if kinds == "modes":
+        made = replace(made, gram=np.array([np.diag([1.0, 2.0, 0.5 + i]) for i in range(6)]))
+    if kinds == "classes":
+        made = made.among(np.array([0, 1, 0, 2, 1, 0]))
+    gamma = None if kinds == "classes" else frequencies_of(6, 1)
+    star = linear_star(made, 0.02, form, gamma)
+    assert contracts(star)
+    short, long = path(star, 300), path(star, 300, exact=True)
+    assert short.expected == pytest.approx(long.expected, rel=1e-11)
+    assert short.gain == pytest.approx(long.gain, rel=1e-11)
+    assert short.mean == pytest.approx(long.mean, rel=1e-11, abs=1e-13)
+
+
+def test_steps_that_are_too_long_for_few_forms_are_walked():
+    star = linear_star(some_statistics(3, 2), 0.6)
+    assert not contracts(star)
+    assert np.array_equal(path(star, 150).expected, path(star, 150, exact=True).expected)
 
 
 @pytest.mark.parametrize(

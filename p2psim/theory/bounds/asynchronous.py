@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from p2psim.core.printing import exact
 from p2psim.theory.bounds.shape import ShapeBound, box_diameter
 from p2psim.theory.star import Form, base_step
 
@@ -115,19 +116,13 @@ def asynchronous_bounds(
     n, b = np.asarray(records, dtype=float), np.asarray(scales, dtype=float)
     N, alpha, sigma = len(n), base_step(rho, horizon, l2), 2 * l2
     if not alpha * sigma < 2:
-        raise ValueError(f"the step times the convexity of g must be below 2, got {alpha * sigma:g}")
+        raise ValueError(f"the step times the convexity of g must be below 2, got {exact(alpha * sigma)}")
     weights = N * n / n.sum()
     of_g = l2 * box_diameter(theta_max, dimension)  # ‖∇g‖ on the box
     moved = (of_g / 2 + weights * sensitivity) ** 2 + (of_g / 2) ** 2
     apart = (of_g + weights * sensitivity) ** 2 / (2 - alpha * sigma)
-    return AsynchronousBounds(
-        owners=N,
-        sigma=sigma,
-        step=alpha,
-        distance=(N + 1) * start_distance**2,
-        drive=float(np.mean(moved + apart)),
-        noise=float(np.mean(weights**2 * 2 * dimension * b**2)),
-    )
+    drive, noise = float(np.mean(moved + apart)), float(np.mean(weights**2 * 2 * dimension * b**2))
+    return AsynchronousBounds(N, sigma, alpha, (N + 1) * start_distance**2, drive, noise)
 
 
 def large_horizon_shape(

@@ -19,8 +19,7 @@ Float = NDArray[np.float64]
 
 def _columns(records: ArrayLike, inverse_squares: ArrayLike) -> Float:
     n = np.asarray(records, dtype=float)
-    total = np.asarray(inverse_squares, dtype=float)
-    first = np.sqrt(total) / n
+    first = np.sqrt(np.asarray(inverse_squares, dtype=float)) / n
     return np.stack([first, first**2], axis=-1)
 
 
@@ -61,9 +60,8 @@ def fit_shape(records: ArrayLike, inverse_squares: ArrayLike, psi: ArrayLike) ->
     """
     from scipy.optimize import nnls
 
-    n, total, target = (
-        v.astype(float) for v in np.broadcast_arrays(*map(np.atleast_1d, (records, inverse_squares, psi)))
-    )
+    given = map(np.atleast_1d, (records, inverse_squares, psi))
+    n, total, target = (v.astype(float) for v in np.broadcast_arrays(*given))
     for name, values in (("records", n), ("inverse_squares", total), ("psi", target)):
         if len(values) == 0 or not np.all(np.isfinite(values) & (values > 0)):
             raise ValueError(f"{name} must be positive and finite, and at least one, got {values}")

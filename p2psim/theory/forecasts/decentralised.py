@@ -23,41 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from p2psim.core.errors import InputError
+from p2psim.learning.batches import Spread
 from p2psim.theory.neighbours import as_rounds
 from p2psim.theory.quadratics import Order
-
-
-class Spread(NamedTuple):
-    """How batches spread the gradients of one agent, see the module.
-
-    Attributes
-    ----------
-    raw : float
-        α.
-    centred : float
-        β.
-    """
-
-    raw: float
-    centred: float
-
-    @classmethod
-    def whole(cls) -> Spread:
-        """All records take part."""
-        return cls(0.0, 0.0)
-
-    @classmethod
-    def poisson(cls, rate: float, records: int) -> Spread:
-        """Each record takes part with a probability; the sum is divided by the expected number."""
-        return cls((1 - rate) / (rate * records), 0.0)
-
-    @classmethod
-    def fixed(cls, size: int, records: int) -> Spread:
-        """So many records, drawn without replacement."""
-        if size == records:
-            return cls.whole()
-        share = (records - size) / (size * (records - 1))
-        return cls(share, share)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,12 @@ from typing import Any
 
 import numpy as np
 
+#: Numbers of a product that are computed at once.
+_COLUMNS = 200_000
+
+#: From this share of all links on blocks of all pairs are added, not of neighbours alone.
+_FULL = 0.25
+
 
 @dataclass(frozen=True)
 class LinearDescent:
@@ -85,21 +91,24 @@ class LinearDescent:
     def _links(self) -> Any:
         return dense_where_full(self.weights)
 
-    def _times(self, blocks: np.ndarray, right: np.ndarray) -> np.ndarray:
+    def _times(self, blocks: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """(diag(blocks) − W ⊗ I)·right, shape (…, n·p, m)."""
         n, p = self.start.shape
         shape = right.shape[:-2]
-        product = (blocks @ right.reshape(*shape, n, p, -1)).reshape(*shape, n, -1)
-        if isinstance(self._links, np.ndarray):
-            product -= self._links @ right.reshape(*shape, n, -1)
-        else:
-            for place in np.ndindex(shape):
-                product[place] -= self._links @ right[place].reshape(n, -1)
-        return np.asarray(product.reshape(right.shape))
+        out = np.empty_like(right) if out is None else out
+        np.matmul(blocks, right.reshape(*shape, n, p, -1), out=out.reshape(*shape, n, p, -1))
+        rows, flat = right.reshape(*shape, n, -1), out.reshape(*shape, n, -1)
+        # Few columns at once: large new arrays take longer than what is computed.
+        width = max(1, _COLUMNS // n)
+        for place in np.ndindex(shape):
+            for first in range(0, rows.shape[-1], width):
+                some = np.s_[:, first : first + width]
+                flat[place][some] -= self._links @ rows[place][some]
+        return out
 
-    def curve(self, right: np.ndarray) -> np.ndarray:
+    def curve(self, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """K·right, shape (…, n·p, m)."""
-        return self._times(self.blocks, right)
+        return self._times(self.blocks, right, out)
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -146,43 +155,58 @@ class LinearDescent:
         return np.asarray(matrix.diagonal().reshape(self.start.shape).sum(axis=1))
 
     def dual(self, Q: np.ndarray) -> np.ndarray:
-        """Σ γ_i·A_iᵀQA_i = Q − KX − (KX)ᵀ, with X = GQ − ½BK, G = diag(γ_i·a_i) and B = diag(γ_i·a_i²·Q_ii).
+        """Σ γ_i·A_iᵀQA_i, shape (…, n·p, n·p), of symmetric Q."""
+        return np.asarray(Q - self.dual_change(Q))
 
-        Parameters
-        ----------
-        Q : ndarray, shape (…, n·p, n·p)
-            Symmetric.
+    def dual_change(
+        self, Q: np.ndarray, out: np.ndarray | None = None, spare: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Q less its dual: KX + (KX)ᵀ, with X = GQ − ½BK, G = diag(γ_i·a_i) and B = diag(γ_i·a_i²·Q_ii).
+
+        In ``out`` and by way of ``spare``, arrays like Q, where these are given.
         """
         n, p = self.start.shape
-        shape, rate = Q.shape[:-2], (self.chance * self.step)[:, None, None]
-        blocks = np.einsum("...ipiq->...ipq", Q.reshape(*shape, n, p, n, p))
-        X = rate * Q.reshape(*shape, n, p, -1)
-        X -= (rate * self.step[:, None, None] / 2) * (blocks @ self.matrix.reshape(n, p, -1))
-        moved = self.curve(X.reshape(Q.shape))
-        moment = Q - moved
-        moment -= np.swapaxes(moved, -1, -2)
-        return np.asarray(moment)
+        out, spare = (np.empty_like(Q) if array is None else array for array in (out, spare))
+        rate, each, whole = self.chance * self.step, np.arange(n), (*Q.shape[:-2], n, p, n, p)
+        halves = (rate * self.step / 2)[:, None, None] * np.einsum("...ipiq->...ipq", Q.reshape(whole))
+        # BK has B_iK_ii on its diagonal, and −W_ij·B_i elsewhere.
+        X, around = out.reshape(whole), spare.reshape(whole)
+        np.multiply(rate[:, None, None, None], Q.reshape(whole), out=X)
+        X[..., each, :, each, :] -= np.moveaxis(halves @ self.blocks, -3, 0)
+        W = self._near_weights
+        if self.weights.nnz < _FULL * W.size:
+            i, j = W.nonzero()
+            X[..., i, :, j, :] += np.moveaxis(W[i, j][:, None, None] * halves[..., i, :, :], -3, 0)
+        else:
+            X += np.multiply(W[:, None, :, None], halves[..., None, :], out=around)
+        moved = self.curve(out, spare)
+        return np.add(moved, np.swapaxes(moved, -1, -2), out=out)
+
+    @cached_property
+    def _near_weights(self) -> np.ndarray:
+        return np.asarray(self.weights.toarray())
 
     def primal(self, S: np.ndarray) -> np.ndarray:
-        """Σ γ_i·A_i·S·A_iᵀ = S − GKS − (GKS)ᵀ + diag(γ_i·a_i²·[KSK]_ii).
+        """Σ γ_i·A_i·S·A_iᵀ, shape (n·p, n·p), of symmetric S."""
+        return np.asarray(S - self.primal_change(S))
 
-        Parameters
-        ----------
-        S : ndarray, shape (n·p, n·p)
-            Symmetric.
-        """
+    def primal_change(
+        self, S: np.ndarray, out: np.ndarray | None = None, spare: np.ndarray | None = None
+    ) -> np.ndarray:
+        """S less its primal: GKS + (GKS)ᵀ − diag(γ_i·a_i²·[KSK]_ii); see `dual_change`."""
         n, p = self.start.shape
+        out = np.empty_like(S) if out is None else out
         rate = self.chance * self.step
-        pulled = self.curve(S)
-        # [KSK]_ii = (KS)_i:·K_:i. Made symmetric: what rounding leaves of asymmetry would grow from step to step.
-        twice = pulled.reshape(n, p, -1) @ np.swapaxes(self.matrix.reshape(n, p, -1), 1, 2)
-        twice = (twice + np.swapaxes(twice, 1, 2)) / 2
-        pulled = (rate[:, None, None] * pulled.reshape(n, p, -1)).reshape(self.size, self.size)
-        moment = S - pulled
-        moment -= pulled.T
+        pulled = self.curve(S, spare).reshape(n, p, n, p)
         each = np.arange(n)
-        moment.reshape(n, p, n, p)[each, :, each, :] += (rate * self.step)[:, None, None] * twice
-        return np.asarray(moment)
+        # [KSK]_ii = (KS)_i:·K_:i. Made symmetric: what rounding leaves of asymmetry would grow from step to step.
+        twice = pulled[each, :, each, :] @ self.blocks - np.einsum("ij,ipjq->ipq", self._near_weights, pulled)
+        twice = (twice + np.swapaxes(twice, 1, 2)) / 2
+        pulled *= rate[:, None, None, None]
+        flat = pulled.reshape(S.shape)
+        np.add(flat, flat.T, out=out)
+        out.reshape(n, p, n, p)[each, :, each, :] -= (rate * self.step)[:, None, None] * twice
+        return out
 
     def mean(self, z: np.ndarray) -> np.ndarray:
         """E[z] after a wake, shape (n, p): (I − GK)z."""
@@ -190,13 +214,17 @@ class LinearDescent:
         return np.asarray(z - (self.chance * self.step)[:, None] * moved)
 
     @cached_property
-    def spread_is_tame(self) -> bool:
-        """Whether a_i·λ_max(K_ii) ≤ 1 for all i: then the eigenvalues of both maps lie between 0 and 1.
+    def spread(self) -> float:
+        """Width w: the eigenvalues of both maps lie between 1 − w and 1; infinite where they may not.
 
-        In the coordinates K^{1/2}z the map A_i is the symmetric I − a_i·K^{1/2}E_iK^{1/2}, of eigenvalues in [0, 1].
+        In the coordinates K^{1/2}z the map A_i is the symmetric I − P_i, P_i = a_i·K^{1/2}E_iK^{1/2}, of eigenvalues in
+        [0, 1] if a_i·λ_max(K_ii) ≤ 1. Then Σγ_i(I − P_i)⊗(I − P_i) ≥ I − S⊗I − I⊗S, S = Σγ_iP_i. The eigenvalues of S
+        are those of GK, and no block row of that has norms that add up to less than the largest.
         """
         peaks = np.linalg.eigvalsh(self.blocks)[:, -1]
-        return bool((self.step * peaks <= 1 + 1e-12).all())
+        if (self.step * peaks > 1 + 1e-12).any():
+            return np.inf
+        return min(1.0, 2 * float((self.chance * self.step * (peaks + self.degrees)).max()))
 
 
 def linear_descent(

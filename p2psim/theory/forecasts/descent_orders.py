@@ -92,15 +92,9 @@ def sampled(
         apart += batch.apart.sum(axis=0) / orders
     error = np.std(totals, axis=0, ddof=1) / np.sqrt(orders)
     optimum = how.rest - model.offset
-    return GapMoments(
-        noiseless=sums[:, 0],
-        start=sums[:, 1],
-        noise=sums[:, 2:],
-        mean_gap=np.array([model.gap(mean - optimum) for mean in means]),
-        apart=apart,
-        error=error,
-        orders=orders,
-    )
+    mean_gap = np.array([model.gap(mean - optimum) for mean in means])
+    noiseless, start, noise = sums[:, 0], sums[:, 1], sums[:, 2:]
+    return GapMoments(noiseless, start, noise, mean_gap, apart, error, orders)
 
 
 def vectors(model: LinearDescent) -> int:

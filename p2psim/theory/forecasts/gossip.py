@@ -370,9 +370,8 @@ def _radius(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
     # Near the identity, which is inside the cone, but no eigenvector where all agents are alike.
     first = np.diag(1 + np.arange(n) / n)
     try:
-        largest = eigs(
-            operator, k=1, which="LM", v0=centred(first).ravel(), return_eigenvectors=False, tol=1e-12
-        )
+        start = centred(first).ravel()
+        largest = eigs(operator, k=1, which="LM", v0=start, return_eigenvectors=False, tol=1e-12)
     except ArpackNoConvergence:
         return np.nan
     return float(np.abs(largest[0]))

@@ -6,7 +6,8 @@ First and second moments are exact. Noise does not move expected models, which n
 
     V_{k+1}(z) = Σ_i γ_i·V_k(z after owner i's answer),    V_0(z) = z_LᵀHz_L.
 
-An answer touches the blocks L and i alone, so a step is one block-diagonal product, 2N²p³ flops. Noise that owner i
+An answer touches the blocks L and i alone, so a step is one block-diagonal product, 2N²p³ flops; `star_lanczos` has
+few steps where answers contract. Noise that owner i
 adds k answers before the end costs γ_i·tr([Q_k]_ii·Cov ξ_i) in expectation: one pass gives E[f] at every k, and each
 owner's share of it.
 """
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from p2psim.theory.forecasts.linear_star import LinearStar
+from p2psim.theory.forecasts.star_lanczos import contracts, short_walk
 
 #: Parts of V_k, in the order in which they are made one vector.
 _PARTS = ("both", "cross", "own", "others", "learner", "owner", "constant")
@@ -52,7 +54,7 @@ class Path:
     limit_excess: float
 
 
-def path(star: LinearStar, steps: int) -> Path:
+def path(star: LinearStar, steps: int, exact: bool = False) -> Path:
     """Walk backwards and forwards once.
 
     Parameters
@@ -60,6 +62,8 @@ def path(star: LinearStar, steps: int) -> Path:
     star : LinearStar
     steps : int
         T.
+    exact : bool
+        Step by step, never by `star_lanczos`.
 
     Raises
     ------
@@ -67,19 +71,18 @@ def path(star: LinearStar, steps: int) -> Path:
         If a moment is not finite: the star is unstable.
     """
     with np.errstate(over="raise", invalid="raise"):
-        walk = _walk_alike if star.own.shape[1] * star.own.shape[2] == 1 else _walk
-        expected, traces = walk(star, steps)
-        means = mean_path(star, steps)
+        if star.own.shape[1] * star.own.shape[2] == 1:
+            walked = (*_walk_alike(star, steps), mean_path(star, steps))
+        else:
+            short = None if exact else short_walk(star, steps)
+            walked = short or (*_walk(star, steps), mean_path(star, steps))
+    expected, traces, means = walked
     gain = traces[:, star.classes] * star.chance[star.classes] * star.noise_steps**2
     limit = mean_limit(star)
-    return Path(
-        expected,
-        means.reshape(steps + 1, -1) @ star.basis.T,
-        np.einsum("kmq,mqr,kmr->k", means, star.weight, means),
-        gain,
-        limit.reshape(-1) @ star.basis.T,
-        float(np.einsum("mq,mqr,mr->", limit, star.weight, limit)),
-    )
+    mean, at_limit = means.reshape(steps + 1, -1) @ star.basis.T, limit.reshape(-1) @ star.basis.T
+    of_mean = np.einsum("kmq,mqr,kmr->k", means, star.weight, means)
+    of_limit = float(np.einsum("mq,mqr,mr->", limit, star.weight, limit))
+    return Path(expected, mean, of_mean, gain, at_limit, of_limit)
 
 
 def _walk(star: LinearStar, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +156,7 @@ def mean_limit(star: LinearStar) -> np.ndarray:
     system = np.eye(q) - star.decay * np.einsum("g,mgqr->mqr", share, inverse)
     pushed = (inverse @ star.own_shift[..., None])[..., 0]
     right = star.decay * np.einsum("g,mgq->mq", share, pushed) + star.learner_shift
-    if not _mean_is_stable(star):
+    if not (contracts(star) or _mean_is_stable(star)):
         return np.full((m, q), np.nan)
     return np.asarray(np.linalg.solve(system, right[..., None])[..., 0])
 

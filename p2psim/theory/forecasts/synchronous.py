@@ -33,8 +33,7 @@ def descent_steps(rho: float, horizon: int, form: Form = "corrected") -> np.ndar
         T ≥ 1.
     form : {"printed", "corrected"}
     """
-    k = np.arange(1, horizon, dtype=float)
-    steps: np.ndarray = rho / k
+    steps: np.ndarray = rho / np.arange(1, horizon, dtype=float)
     return steps / float(horizon) ** 2 if form == "printed" else steps
 
 
@@ -138,9 +137,8 @@ def synchronous_forecast(
     sources, of_owner, scale = _profiles(variances)
     moved = walk(star, steps, kept, average_new, sources)
     shares = star.noise_factors * scale
-    return SynchronousForecast(
-        *(_model(statistics, minimum, star, moments, of_owner, shares) for moments in moved)
-    )
+    both = (_model(statistics, minimum, star, moments, of_owner, shares) for moments in moved)
+    return SynchronousForecast(*both)
 
 
 def _profiles(variances: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -165,12 +163,8 @@ def _model(
     excess = np.einsum("kp,pq,kq->k", away, statistics.hessian, away) / minimum
     # Covariances are never below 0, but for rounding.
     spread = np.maximum(moments.spread, 0.0)
-    parts = Split(
-        bias=float(excess[-1]),
-        optimisation=excess[:-1] - excess[-1],
-        order=spread[:, 0] / minimum,
-        noise=spread[:, 1:][:, of_owner] * shares / minimum,
-    )
+    noise = spread[:, 1:][:, of_owner] * shares / minimum
+    parts = Split(float(excess[-1]), excess[:-1] - excess[-1], spread[:, 0] / minimum, noise)
     together = np.bincount(of_owner, shares)
     variances = moments.variances[:, 0] + np.einsum("kjp,j->kp", moments.variances[:, 1:], together)
     return ModelForecast(parts, statistics.optimum + moments.mean, np.maximum(variances, 0.0))

@@ -1,0 +1,194 @@
+"""What noise adds to coordinate descent where budgets know every wake, walked as `descent_path` walks without.
+
+Allocations that know every wake make noise whose scale depends on all of an agent's releases in the run. A release of
+agent i at step t takes the share w_t/S_i of its budget, w_t = ω^{−t} up to a constant and S_i = Σ w_s over the steps s
+at which i wakes, of 0 … T − 1. Its variance is v_i·(S_i/w_t)^d, d = 2 for noise whose losses add up (Laplace) and 1 for
+noise whose squared losses do (Gaussian). ω = 1 spreads the budget evenly, ω = C^e is B's Proposition 2 as corrected,
+ω = C^{−e} as printed.
+
+S_i and what becomes of the noise both depend on when i wakes. Split at t and at the step k that is asked for,
+S_i = before + w_t + between + after: the first and the last are independent of what lies between. There, with S the
+running sum, not only V = E[zᵀ(·)z] is walked but E[S·…] and E[S²·…] as well: one wake of weight w adds
+
+    Q¹ ← dual(Q¹) + w·dual_i(Q⁰),    Q² ← dual(Q²) + 2w·dual_i(Q¹) + w²·dual_i(Q⁰).
+"""
+
+from itertools import accumulate
+
+import numpy as np
+
+from p2psim.theory.forecasts.descent import LinearDescent
+from p2psim.theory.forecasts.descent_path import chebyshev, coefficients, short_degree
+
+#: Numbers in the matrices that are walked at once.
+_AT_ONCE = 4_000_000
+
+
+def known_wakes_noise(
+    model: LinearDescent,
+    wakes: int,
+    ratio: float,
+    power: int,
+    variances: np.ndarray,
+    at: np.ndarray,
+    exact: bool = False,
+) -> np.ndarray:
+    """What noise adds to E[Q_L] at some steps of a run of exactly T wakes, by agent, shape (records, n).
+
+    Parameters
+    ----------
+    model : LinearDescent
+    wakes : int
+        T.
+    ratio : float
+        ω > 0.
+    power : int
+        d, 1 or 2.
+    variances : ndarray, shape (n,)
+        v_i, variance of a coordinate of a release that takes the whole budget.
+    at : ndarray of int, shape (records,)
+        Steps k.
+    exact : bool
+        Step by step.
+
+    Raises
+    ------
+    FloatingPointError
+        If a part is not finite.
+    """
+    n = model.agents
+    noise = np.zeros((len(at), n))
+    most = int(at.max(initial=0))
+    together = max(1, _AT_ONCE // ((power + 1) * model.size**2))
+    with np.errstate(over="raise", invalid="raise"):
+        for first in range(0, n, together):
+            some = np.arange(first, min(first + together, n))
+            parts = _walk(model, most, ratio, power, some, exact)
+            for i, of_agent in zip(some.tolist(), np.moveaxis(parts, 2, 0), strict=True):
+                for row, k in enumerate(at.tolist()):
+                    noise[row, i] = _at(k, wakes, ratio, float(model.chance[i]), of_agent[:, :k])
+    return np.asarray(noise * variances * model.chance * model.noise_step**2)
+
+
+#: Coefficients left out where derivatives of the powers are wanted, which weigh them by up to the degree to the fourth.
+_TAIL_OF_SUMS = 55.0
+
+#: Ratios of weights over a run up to which a short walk is close enough: errors of the last grow as their square.
+_SPREAD_OF_WEIGHTS = 100.0
+
+
+def _walk(
+    model: LinearDescent, wakes: int, ratio: float, power: int, some: np.ndarray, exact: bool
+) -> np.ndarray:
+    """Traces of some agents' own blocks of Q⁰ … Q^d with r = 0 … wakes − 1 wakes between, shape (d + 1, wakes, some).
+
+    In units of w_t: one wake more before the others makes S into (1 + S)/ω if it is the agent's, else S/ω. Together
+    Q⁰ … Q^d move by one triangular map, whose eigenvalues are those of the dual map over 1, ω … ω^d.
+    """
+    p, count = model.start.shape[1], some.size
+    # Q⁰ first, which is the same for all agents; then the others by powers of S and agents.
+    Q = np.zeros((1 + power * count, model.size, model.size))
+    Q[0] = model.hessian / 2
+    factors = ratio ** -np.arange(power + 1.0)
+    top = factors.max()
+    spread = 1 - (1 - model.spread) * factors.min() / top
+    factors = np.repeat(factors, [1] + [count] * power)[:, None, None]
+    tame = not exact and max(ratio, 1 / ratio) ** wakes <= _SPREAD_OF_WEIGHTS
+    degree = short_degree(wakes, spread, _TAIL_OF_SUMS) if tame else None
+
+    def change(Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> np.ndarray:
+        """Q less what it is after a wake, before that is divided by powers of ω."""
+        model.dual_change(Q, out, spare)
+        own = _dual_of_each(model, some, np.broadcast_to(Q[0], (count, *Q[0].shape)))
+        out[1 : 1 + count] -= own
+        if power == 2:
+            out[1 + count :] -= own
+            out[1 + count :] -= 2 * _dual_of_each(model, some, Q[1 : 1 + count])
+        return out
+
+    def turned(Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> None:
+        change(Q, out, spare)
+        out *= -2 / spread * factors / top
+        out += np.multiply(1 - 2 * (1 - factors / top) / spread, Q, out=spare)
+
+    def step(Q: np.ndarray, _: int) -> np.ndarray:
+        return factors * (Q - change(Q, np.empty_like(Q), np.empty_like(Q)))
+
+    walk = accumulate(range(wakes - 1), step, initial=Q) if degree is None else chebyshev(turned, Q, degree)
+    each, places = np.arange(count), some[:, None] * p + np.arange(p)
+    rows = [
+        [matrices[0].diagonal()[places].sum(axis=1)]
+        + [part[each[:, None], places, places].sum(axis=1) for part in np.split(matrices[1:], power)]
+        for matrices in walk
+    ]
+    traces = np.array(rows).reshape(len(rows), -1)
+    if degree is not None:
+        traces = np.concatenate([part @ traces for part in coefficients(wakes - 1, degree, spread)])
+        traces *= top ** np.arange(float(wakes))[:, None]
+    return np.moveaxis(traces.reshape(-1, power + 1, count), 1, 0)
+
+
+def _dual_of_each(model: LinearDescent, some: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """γ_i·A_iᵀQA_i, each agent's of its own matrix, shape (some, n·p, n·p)."""
+    n, p = model.start.shape
+    K = model.matrix.reshape(n, p, -1)[some]
+    a = model.step[some, None, None]
+    each = np.arange(some.size)
+    rows = Q.reshape(some.size, n, p, -1)[each, some]
+    blocks = rows.reshape(some.size, p, n, p)[each, :, some]
+    half = np.swapaxes(K, 1, 2) @ (rows - (a / 2) * (blocks @ K))
+    moved = half + np.swapaxes(half, -1, -2)
+    moved *= -a
+    moved += Q
+    moved *= model.chance[some, None, None]
+    return np.asarray(moved)
+
+
+def _at(k: int, T: int, ratio: float, chance: float, parts: np.ndarray) -> float:
+    """Σ_t E[(S/w_t)^d·trace] over releases at t = 0 … k − 1, with ``parts`` of `_walk` for r = k − 1 − t."""
+    r = np.arange(k)
+    t = k - 1 - r
+    # Σ ω^m over m = 1 … t, and over m = −(r + 1) … −(T − 1 − t); and of their squares.
+    means, squares = (
+        _before(base, k)[t] + _after(base, T - k) * base ** -(r + 1.0) for base in (ratio, ratio**2)
+    )
+    total = 1 + chance * means
+    if len(parts) == 2:
+        return float(total @ parts[0] + parts[1].sum())
+    return float(
+        (total**2 + chance * (1 - chance) * squares) @ parts[0] + 2 * total @ parts[1] + parts[2].sum()
+    )
+
+
+def unconditional_variances(
+    chance: np.ndarray, steps: int, wakes: int, ratio: float, power: int, variances: np.ndarray
+) -> np.ndarray:
+    """v_i·E[(S_i/w_t)^d] of a release of agent i at step t, shape (steps, n).
+
+    Parameters
+    ----------
+    chance : ndarray, shape (n,)
+        γ_i.
+    steps : int
+        Those from T on are as the last.
+    wakes, ratio, power, variances
+        As in `known_wakes_noise`.
+    """
+    t = np.minimum(np.arange(steps), wakes - 1)[:, None]
+    with np.errstate(over="raise", invalid="raise"):
+        means, squares = (
+            _before(base, wakes)[t] + _before(1 / base, wakes)[wakes - 1 - t] for base in (ratio, ratio**2)
+        )
+        total = 1 + chance * means
+        moment = total if power == 1 else total**2 + chance * (1 - chance) * squares
+    return np.asarray(variances * moment)
+
+
+def _before(base: float, count: int) -> np.ndarray:
+    """Σ base^m over m = 1 … t, for t = 0 … count − 1."""
+    return np.concatenate([[0.0], np.cumsum(base ** np.arange(1.0, count))])
+
+
+def _after(base: float, count: int) -> float:
+    """Σ base^{−m} over m = 0 … count − 1."""
+    return float((base ** -np.arange(float(count))).sum())
