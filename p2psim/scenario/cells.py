@@ -113,7 +113,8 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         valid.append((cell, hashed))
     if faults:
         raise InputError(*ordered(faults))
-    columns = {key: _column([value_at(cell, steps_of(key)) for cell, _ in valid]) for key in swept_keys(axes)}
+    values = {key: [value_at(cell, steps_of(key)) for cell, _ in valid] for key in swept_keys(axes)}
+    columns = {key: column_of(column) for key, column in values.items()}
     grid = [
         GridCell(index, {key: column[index] for key, column in columns.items()}, cell, hashed)
         for index, (cell, hashed) in enumerate(valid)
@@ -161,10 +162,9 @@ def _tree_without(scenario: ScenarioFields, *sections: str) -> dict[str, Any]:
 def display(value: Any, also: Collection[str] = ()) -> str:
     """Write a part by its kind and the keys that differ from their defaults: ``cap(releases=3)``; `also` these keys."""
     if isinstance(value, BaseModel):
-        fields = type(value).model_fields
         differing = [
             f"{key}={display(getattr(value, key))}"
-            for key, field in fields.items()
+            for key, field in type(value).model_fields.items()
             if key in also
             or (key != "kind" and getattr(value, key) != field.get_default(call_default_factory=True))
         ]
@@ -180,7 +180,7 @@ def display(value: Any, also: Collection[str] = ()) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _column(values: list[object]) -> Sequence[object]:
+def column_of(values: list[object]) -> Sequence[object]:
     """Write the values of a swept key so that a table's column can hold them: all numbers, or all text."""
     kinds = set(map(type, values))
     too_large = any(isinstance(value, int) and abs(value) > INT64 for value in values)
@@ -201,11 +201,8 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
 
 def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, Node]) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
-    beside = {
-        key: plain(value)
-        for key, value in combination.items()
-        if key == "network.engine" or steps_of(key)[0] == "record"
-    }
+    keys = [key for key in combination if key == "network.engine" or steps_of(key)[0] == "record"]
+    beside = {key: plain(combination[key]) for key in keys}
     return _hash([content(scenario), beside]) if beside else content(scenario)
 
 

@@ -7,6 +7,7 @@ from p2psim.core.errors import Fault, InputError
 from p2psim.core.faults import show
 from p2psim.core.nodes import Node, at, place_of, plain
 from p2psim.scenario import yaml
+from p2psim.scenario.figure import words_of_values
 
 #: Files that may extend each other.
 MOST_FILES = 10
@@ -22,9 +23,10 @@ _AS_A_WHOLE = ("sweep",)
 def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]:
     """Put a scenario over the one that its key ``extends`` names.
 
-    Mappings are merged key by key; a mapping that names another ``kind``, a list, a bare value and ``sweep`` take the
-    place of what the other file says. Every value keeps its place, so that errors name the right file. Relative values
-    of keys named ``path`` or ``test_path`` start from the folder of their own file.
+    Mappings are merged key by key; a mapping that names another ``kind``, numbers of agents in another form, a list, a
+    bare value and ``sweep`` take the place of what the other file says. Every value keeps its place, so that errors
+    name the right file. Relative values of keys named ``path`` or ``test_path`` start from the folder of their own
+    file.
 
     Parameters
     ----------
@@ -64,7 +66,9 @@ def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]
     except (OSError, ValueError):
         raise InputError(at(entry.place, "extends", f"{show(entry.content)} is no file's name")) from None
     if leads_back:
-        raise InputError(at(entry.place, "extends", f"{entry.content} extends this file, or is it"))
+        raise InputError(
+            at(entry.place, "extends", f"{entry.content} is this file, or extends it; name another")
+        )
     if len(chain) >= MOST_FILES:
         raise InputError(at(entry.place, "extends", f"more than {MOST_FILES} files extend each other"))
     shown = Path(node.place.path).parent / entry.content
@@ -76,11 +80,14 @@ def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]
             raise InputError(at(entry.place, "extends", message)) from None
         raise
     if not isinstance(base.content, dict):
-        raise InputError(at(entry.place, "extends", f"{entry.content} is no scenario"))
+        raise InputError(
+            at(entry.place, "extends", f"{entry.content} must hold keys of a scenario, as name: or data:")
+        )
     base, more = extended(base, chain)
     if path.parent.resolve() != own.parent.resolve():
         base = _from_folder(base, Path(entry.content).parent)
-    return over(_without_choice(base, node), node.without("extends")), faults + more
+    whole = over(_without_choice(base, node), node.without("extends"))
+    return words_of_values(base, whole), faults + more
 
 
 def over(base: Node, node: Node, key: str = "") -> Node:
@@ -88,22 +95,36 @@ def over(base: Node, node: Node, key: str = "") -> Node:
     if isinstance(base.content, str) and isinstance(node.content, dict):
         base = Node({"kind": base}, base.place, {"kind": base.place})
     mappings = isinstance(base.content, dict) and isinstance(node.content, dict)
-    if not mappings or key in _AS_A_WHOLE or _is_other_kind(base, node):
+    if not mappings or key in _AS_A_WHOLE or _is_other_kind(base, node) or _is_other_form(base, node):
         return node
-    entries = {
-        name: over(base.content[name], entry, f"{key}.{name}".removeprefix("."))
-        if (entry := node.content.get(name)) is not None and name in base.content
-        else base.content[name]
-        if entry is None
-        else entry
-        for name in {**base.content, **node.content}
-    }
+    entries = dict(base.content)
+    for name, entry in node.content.items():
+        under = f"{key}.{name}".removeprefix(".")
+        entries[name] = over(base.content[name], entry, under) if name in base.content else entry
     return Node(entries, node.place, {**base.keys, **node.keys})
 
 
 def _is_other_kind(base: Node, node: Node) -> bool:
     kind, other = base.child("kind"), node.child("kind")
     return other is not None and (kind is None or kind.content != other.content)
+
+
+def _is_other_form(base: Node, node: Node) -> bool:
+    """Whether both give numbers of agents, in different forms."""
+    forms = {_form(base), _form(node)}
+    return len(forms) == 2 and None not in forms
+
+
+def _form(node: Node) -> str | None:
+    """Form of a mapping that may be numbers of agents: by name, by a column of the records, or by a table."""
+    content = plain(node)
+    for key, keys in (("column", {"column"}), ("path", {"path", "sha256"})):
+        if isinstance(content.get(key), str) and content.keys() <= keys:
+            return key
+    are_numbers = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in content.values()
+    )
+    return "names" if content and are_numbers else None
 
 
 def _from_folder(node: Node, folder: Path) -> Node:

@@ -5,32 +5,75 @@ Rules, cells and figures are written against `ScenarioFields`; `p2psim.scenario.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+)
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.faults import faults_of, make_whole
+from p2psim.core.files import DataPath
 from p2psim.core.nodes import Node, Place, at, place_of, placed, plain
 from p2psim.core.options import OneOf, Options, Whole
 from p2psim.core.randomness import PURPOSES
 from p2psim.core.registry import failures, load_installed
 from p2psim.data.section import DataSection
 from p2psim.learning.section import LearningSection
+from p2psim.network.members import AgentTable
 from p2psim.network.section import NetworkSection
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.scenario import yaml
-from p2psim.scenario.budgets import with_budgets
 from p2psim.scenario.figure import Figures, Labels
 from p2psim.scenario.notices import PATTERN, checked_name
 from p2psim.scenario.record import RecordSection, Replicas, Tune
 from p2psim.scenario.sweep import split_key
+
+
+class BudgetTable(AgentTable):
+    """Budgets from a table with one agent per line."""
+
+    column: ClassVar[str] = "epsilon"
+    key: ClassVar[str] = "privacy.epsilon"
+    allowed: ClassVar[str] = "a positive number, or inf"
+
+    path: DataPath = Field(description="a CSV file with columns agent, epsilon")
+
+    def _number(self, text: str, place: str) -> float:
+        return math.inf if text.strip() in ("inf", ".inf") else super()._number(text, place)
+
+
+def with_budgets(privacy: Any, info: ValidationInfo) -> Any:
+    """Put the numbers of a table in the place of its path, so that a resolved scenario has them.
+
+    Raises
+    ------
+    ValueError
+        If the table cannot be read.
+    """
+    epsilon = privacy.get("epsilon") if isinstance(privacy, Mapping) else None
+    # An agent may be called path, but its budget is a number.
+    if not isinstance(epsilon, Mapping) or not isinstance(epsilon.get("path"), str):
+        return privacy
+    try:
+        table = BudgetTable.model_validate(dict(epsilon), context=info.context).read()
+    except InputError as error:
+        raise ValueError(str(error).removeprefix("privacy.")) from None
+    return {**privacy, "epsilon": {name: value for name, (value, _) in table.items()}}
+
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]
 
@@ -48,7 +91,7 @@ class _Origin:
         return _Origin, ()
 
 
-class ScenarioFields(Options, defer_build=True):
+class ScenarioFields(Options):
     """The sections of a scenario, without the ways of reading one.
 
     Choices
@@ -105,7 +148,7 @@ class ScenarioFields(Options, defer_build=True):
         1,
         description="repetitions of each cell, with other random numbers; or until an interval is narrow enough",
     )
-    network: NetworkSection = Field(description="who wakes, who hears whom, and when")
+    network: NetworkSection = Field(description="which agents wake, which hear which, and when")
     data: DataSection = Field(description="what each agent holds")
     learning: LearningSection = Field(description="what is computed")
     privacy: Annotated[PrivacySection, BeforeValidator(with_budgets)] = Field(
@@ -194,20 +237,17 @@ def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
     """
     if value is None or isinstance(value, str | bool | int):
         return value
+    deeper = partial(explicit, given=given, digests=digests)
     if isinstance(value, BaseModel):
         names, unsaid = _fields_of(type(value))
         if given:
             names = tuple(name for name in names if name == "kind" or name in value.model_fields_set)
         entries = ((name, getattr(value, name)) for name in names)
-        return {
-            name: explicit(entry, given=given, digests=digests)
-            for name, entry in entries
-            if entry is not None or name not in unsaid
-        }
+        return {name: deeper(entry) for name, entry in entries if entry is not None or name not in unsaid}
     if isinstance(value, Mapping):
-        return {str(key): explicit(entry, given=given, digests=digests) for key, entry in value.items()}
+        return {str(key): deeper(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [explicit(entry, given=given, digests=digests) for entry in value]
+        return [deeper(entry) for entry in value]
     if isinstance(value, np.generic):
         return value.item()
     return str(value.digest) if digests and not isinstance(value, float) else value
@@ -255,9 +295,14 @@ def attempted(
 
 def _names_a_stranger(error: ValidationError) -> bool:
     """Whether a kind or name is unknown, which an installed package may declare."""
-    return any(
-        detail["type"] in ("union_tag_invalid", "literal_error") for detail in error.errors(include_url=False)
-    )
+    kinds = (detail["type"] for detail in error.errors(include_url=False))
+    return any(kind in ("union_tag_invalid", "literal_error") for kind in kinds)
+
+
+def has_minimum(scenario: ScenarioFields) -> bool:
+    """Whether f* of what is trained is known; without the loss that a model needs, which is said elsewhere, it is."""
+    learning = scenario.learning
+    return (learning.model.uses_loss and learning.loss is None) or learning.trained_model.is_convex
 
 
 def with_metrics(scenario: ScenarioFields) -> RecordSection:
@@ -267,14 +312,10 @@ def with_metrics(scenario: ScenarioFields) -> RecordSection:
         return record
     source = scenario.data.source
     tested = scenario.data.holds_out or bool(getattr(source, "test_points", getattr(source, "test_path", 0)))
-    test = (
-        ["test_accuracy" if scenario.learning.trained_model.labels != "numbers" else "test_rmse"]
-        if tested
-        else []
-    )
-    has_minimum = algorithm.objective == "personalised" or scenario.learning.trained_model.is_convex
-    gap = "objective_gap" if has_minimum else "objective"
-    return record.model_copy(update={"metrics": [gap, *test]})
+    test = "test_rmse" if scenario.learning.trained_model.labels == "numbers" else "test_accuracy"
+    of_gap = algorithm.objective == "personalised" or has_minimum(scenario)
+    gap = "objective_gap" if of_gap else "objective"
+    return record.model_copy(update={"metrics": [gap, test] if tested else [gap]})
 
 
 def is_whole(part: object) -> bool:

@@ -1,5 +1,6 @@
 """The sections `figure`, what `p2psim plot` draws of a run by default, and `labels`, words of swept keys there."""
 
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,13 +10,24 @@ from p2psim.core.errors import Fault
 from p2psim.core.faults import path_of, unknown
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN
 from p2psim.core.figures import FIGURES, having
-from p2psim.core.nodes import Node, at
+from p2psim.core.nodes import Node, at, plain
 from p2psim.core.options import AS_LIST, AS_TUPLE, BY_NAME, Fraction, Index, Options
-from p2psim.core.registry import NameOf
+from p2psim.core.part_types import NameOf
+from p2psim.core.printing import exact
 from p2psim.scenario.record import RecordSection
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def _one_line(text: str) -> str:
+    """Words that figures, pages and terminals show: no control characters, line ends or halves of characters."""
+    if any(unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") for one in text):
+        raise ValueError(f"must be text in one line, without control characters; got {text[:60]!a}")
+    return text
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
 
 
 class FigureOptions(Options):
@@ -41,7 +53,7 @@ class FigureOptions(Options):
     )
     log: bool | None = Field(
         None,
-        description="log axis for the values; left out, where they are positive and span a factor of 100",
+        description="log axis for the values; left out, where they are positive and span a factor of 10",
     )
     target: float | None = Field(
         None, description="of targets: the value of the metric that is to be reached"
@@ -50,7 +62,7 @@ class FigureOptions(Options):
         {},
         description="of paired: swept keys and their values in the cells that all others are compared with",
     )
-    title: str | None = Field(None, description="title; left out, what is drawn")
+    title: Line | None = Field(None, description="title; left out, what is drawn")
 
 
 #: One figure or a list of them.
@@ -69,12 +81,30 @@ def figure_faults(
     swept : collection of str
         The keys that the sweep sets.
     """
-    return [
+    drawn_by = dict.fromkeys(name for figure in figures for name in _keys_of(figure))
+    faults = (
+        [] if swept or not drawn_by else [Fault(f"{_NOTHING} ({', '.join(drawn_by)}); {_LEAVE}", "figure")]
+    )
+    return faults + [
         Fault(message, f"figure.{number}.{key}")
         for number, figure in enumerate(figures)
         for messages in (_axes(figure, swept), _of_kind(figure), _recorded(figure, record, swept))
         for key, message in messages
     ]
+
+
+#: What is said of figures by swept keys where there is no sweep.
+_NOTHING, _LEAVE = "draws by swept keys, and nothing is swept", "leave it out: --set 'figure=[]'"
+
+
+def _keys_of(figure: FigureOptions) -> Iterator[str]:
+    """Swept keys that a figure is drawn by."""
+    kind = FIGURES[figure.kind]
+    if figure.against is not None and kind.against_a_key:
+        yield figure.against
+    if figure.facet is not None and kind.has_facets:
+        yield figure.facet
+    yield from figure.reference
 
 
 Messages = Iterator[tuple[str, str]]
@@ -91,7 +121,7 @@ def _axes(figure: FigureOptions, swept: Collection[str]) -> Messages:
             yield from _is_swept("against", figure.against, swept)
         else:
             kinds = ", ".join((*having("along_the_run"), *having("against_a_key")))
-            yield "against", f"{figure.kind} has an axis of its own; this key is of {kinds}"
+            yield "against", f"{figure.kind} has its own axis; this key is of {kinds}"
     if figure.facet is not None:
         if not kind.has_facets:
             yield "facet", f"{figure.kind} compares all cells, and has one figure"
@@ -104,9 +134,7 @@ def _axes(figure: FigureOptions, swept: Collection[str]) -> Messages:
 
 
 def _is_swept(key: str, name: str, swept: Collection[str]) -> Messages:
-    if not swept:
-        yield key, f"{name} is not swept; nothing is"
-    elif name not in swept:
+    if swept and name not in swept:
         yield key, unknown("swept key", name, list(swept))
 
 
@@ -120,11 +148,13 @@ def _of_kind(figure: FigureOptions) -> Messages:
             yield key, f"is required: {words}" if words else "is required"
         if given and key not in ("metric", "against") and key not in kind.keys:
             yield key, f"is of {', '.join(having(key))}, not of {figure.kind}"
+    if figure.metric is not None and not kind.takes_metric:
+        yield "metric", f"changes nothing of {figure.kind}"
     if kind.draws and figure.metric not in (None, kind.draws):
         yield "metric", f"{figure.kind} draws {kind.draws}, got {figure.metric}"
     low, high = figure.quantile
     if not low <= 0.5 <= high:
-        yield "quantile", f"must lie on both sides of the median, .5; got {low:g} and {high:g}"
+        yield "quantile", f"must lie on both sides of the median, 0.5; got {exact(low)} and {exact(high)}"
 
 
 def _recorded(figure: FigureOptions, record: RecordSection, swept: Collection[str]) -> Messages:
@@ -158,7 +188,42 @@ class PlotOptions(FigureOptions):
 
 
 #: Words of a key, or of all its values in their order.
-Labels = dict[str, str | list[str]]
+Labels = dict[str, Line | list[Line]]
+
+
+def words_of_values(before: Node, after: Node) -> Node:
+    """The second of two forms of a scenario, whose lists under ``labels`` are those of the first, with its own sweep.
+
+    Words in a list are those of the values that the first sweeps. Where the second sweeps some of these values, in any
+    order, it has their words; where it sweeps others too, the list is left out: a word would be that of another value.
+    """
+    labels, was = after.child("labels"), before.child("labels")
+    if labels is None or was is None or not isinstance(labels.content, dict):
+        return after
+    entries = dict(labels.content)
+    for name, words in labels.content.items():
+        unchanged = was.child(name) is words
+        if not unchanged or not isinstance(words.content, list):
+            continue
+        old, new = (_values_in(form.child("sweep"), name) for form in (before, after))
+        if new is None or new == old or old is None or len(old) != len(words.content):
+            continue
+        del entries[name]
+        if all(value in old for value in new):
+            entries[name] = Node([words.content[old.index(value)] for value in new], words.place)
+    labelled = Node(entries, labels.place, labels.keys)
+    return Node({**after.content, "labels": labelled}, after.place, after.keys)
+
+
+def _values_in(sweep: Node | None, name: str) -> list[Any] | None:
+    """Values of a key, or of those that advance together, as a sweep lists them; None where it does not."""
+    values = sweep.child(name) if sweep is not None else None
+    if values is None:
+        return None
+    listed = plain(values)
+    if name == "zip" and isinstance(listed, dict) and all(isinstance(one, list) for one in listed.values()):
+        return [list(together) for together in zip(*listed.values(), strict=False)]
+    return listed if isinstance(listed, list) else None
 
 
 def label_faults(

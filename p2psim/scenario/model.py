@@ -6,21 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
-
-from pydantic import BaseModel
+from typing import Any, TypeAlias
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.faults import ordered, path_of, show
-from p2psim.core.interrupts import interrupted_afterwards
 from p2psim.core.nodes import Node, Place, find, place_of, placed, plain, put
 from p2psim.core.options import Checked
-from p2psim.core.registry import AnyOf, on_change
 from p2psim.scenario import yaml
 from p2psim.scenario.cells import GridCell, cells, identity, value_at
 from p2psim.scenario.extending import extended
 from p2psim.scenario.fields import ScenarioFields, explicit, validated
-from p2psim.scenario.figure import figure_faults, label_faults
+from p2psim.scenario.figure import figure_faults, label_faults, words_of_values
 from p2psim.scenario.partly import further_faults
 from p2psim.scenario.sweep import (
     METHODS,
@@ -43,7 +39,7 @@ class _Composed(Checked):
         return self.from_dict(keys)  # type: ignore[attr-defined]
 
 
-class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
+class Scenario(ScenarioFields, metaclass=_Composed):
     """A study: what is simulated, how often, and what differs between its cells.
 
     Made from a file (`load`), from text (`parse`), from dictionaries (`from_dict`), or from keyword arguments. Every
@@ -139,32 +135,6 @@ class Scenario(ScenarioFields, metaclass=_Composed, defer_build=False):
 
 #: One combination of swept values.
 Cell: TypeAlias = GridCell[Scenario]
-
-
-def _rebuild() -> None:
-    """Build the schemas of the scenario anew, with all parts that are registered now."""
-    with interrupted_afterwards():
-        for model in _models(Scenario, {}):
-            model.model_rebuild(force=True)
-
-
-def _models(model: type[BaseModel], known: dict[type[BaseModel], None]) -> dict[type[BaseModel], None]:
-    """All models that a model's schema contains, those inside before those around them, itself last."""
-
-    def walk(annotation: Any) -> None:
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation not in known:
-            _models(annotation, known)
-        for inner in annotation.parts if isinstance(annotation, AnyOf) else get_args(annotation):
-            walk(inner)
-
-    for info in model.model_fields.values():
-        for annotation in (info.annotation, *info.metadata):
-            walk(annotation)
-    known[model] = None
-    return known
-
-
-on_change(_rebuild)
 
 
 def _build(node: Node, confirm_cells: bool, faults: list[Fault], other_sweep: bool = False) -> Scenario:
@@ -268,7 +238,7 @@ def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
         Overrides that are not of this form, or would have no effect since the sweep sets their keys in every cell;
         they are left out.
     """
-    faults: list[Fault] = []
+    faults, given = list[Fault](), node
     for text in overrides:
         key, equals, value = text.partition("=")
         key = key.strip()
@@ -280,7 +250,7 @@ def _override(node: Node, overrides: Sequence[str]) -> tuple[Node, list[Fault]]:
             node = _with_override(node, key, placed(plain(yaml.read(value, place.path)), place))
         except InputError as error:
             faults += [Fault(fault.message, key, place.path) for fault in error.faults]
-    return node, faults
+    return words_of_values(given, node), faults
 
 
 def _with_override(node: Node, key: str, entry: Node) -> Node:
@@ -288,9 +258,7 @@ def _with_override(node: Node, key: str, entry: Node) -> Node:
     axes, _ = read_sweep(node.child("sweep"))
     tuned = next((t for t in swept_keys(tuned_axis(node)) if f"{key}.".startswith(f"{t}.")), None)
     if tuned is not None:
-        raise InputError(
-            "is tuned, so this value would be used in no cell; give --set tune=null as well, before it"
-        )
+        raise InputError("is tuned, so this value would be used in no cell; give --set tune=null before it")
     swept = next((s for s in swept_keys(axes) if f"{key}.".startswith(f"{s}.")), None)
     if swept is not None:
         cure = f"give --set 'sweep.{swept}=[...]' instead, or --set 'sweep={{}}' as well, before it"

@@ -103,11 +103,8 @@ def _label(cells: Collection[int], swept: Sequence[Mapping[str, Any]]) -> str:
 def _values(numbers: Sequence[int], swept: Sequence[Mapping[str, Any]]) -> str:
     """The values that set these cells apart where some do; otherwise those of one cell after the other."""
     values_of = {key: dict.fromkeys(swept[number][key] for number in numbers) for key in swept[numbers[0]]}
-    telling = {
-        key: values
-        for key, values in values_of.items()
-        if len(values) < len({cell.get(key) for cell in swept})
-    }
+    count = {key: len({cell.get(key) for cell in swept}) for key in values_of}
+    telling = {key: values for key, values in values_of.items() if len(values) < count[key]}
     alike = [i for i, cell in enumerate(swept) if all(cell.get(key) in telling[key] for key in telling)]
     if alike == list(numbers):
         return " and ".join(f"{key} = {_some(map(show, values))}" for key, values in telling.items())
@@ -123,6 +120,8 @@ def _some(texts: Iterable[str], between: str = ", ") -> str:
 
 #: A study's name is also that of its folder and its file.
 PATTERN = r"^\w[\w .+=-]{0,99}$"
+#: Windows has devices of these names in every folder, whatever the case and whatever follows a dot.
+DEVICES = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9¹²³])\s*(\..*)?", re.IGNORECASE)
 
 
 def checked_name(name: str) -> str:
@@ -136,6 +135,8 @@ def checked_name(name: str) -> str:
     if not re.fullmatch(PATTERN, name) or name.endswith((" ", ".", "\n")):
         allowed = "at most 100 letters, digits, _ - + = and, inside, spaces and dots"
         raise ValueError(f"must be a name of {allowed}, got {name[:120]!r}")
+    if DEVICES.fullmatch(name):
+        raise ValueError(f"must not be the name of a device of Windows, got {name!r}")
     return name
 
 

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from p2psim.core.errors import Fault, InputError, MissingSourceError
 from p2psim.core.nodes import Node
 from p2psim.core.options import Options
-from p2psim.core.registry import AnyOf
+from p2psim.core.part_types import AnyOf
 from p2psim.scenario.fields import ScenarioFields, attempted, is_whole, located, with_metrics
 from p2psim.scenario.figure import figure_faults
 from p2psim.scenario.sweep import Axis, steps_of, swept_keys, with_value
@@ -85,14 +85,14 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
 
 def _chosen(field: FieldInfo, entry: Any) -> type[BaseModel] | None:
     """The model that a mapping is meant to be: the only one, or that of its kind."""
-    choices: tuple[Any, ...] = get_args(annotation := field.annotation)
+    kind = entry.get("kind") if isinstance(entry, Mapping) else entry
     for metadata in field.metadata:
         if isinstance(metadata, AnyOf):
-            choices, annotation = metadata.parts, None
+            return metadata.named(kind)
+    annotation = field.annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation if isinstance(entry, Mapping) else None
-    kind = entry.get("kind") if isinstance(entry, Mapping) else entry
-    for choice in choices:
+    for choice in get_args(annotation):
         kind_field = getattr(choice, "model_fields", {}).get("kind")
         names = (kind_field.default, *get_args(kind_field.annotation)) if kind_field is not None else ()
         if isinstance(kind, str) and kind in names:

@@ -24,6 +24,7 @@ register(
         "ε where noise is pure, else ε by the accountant that enforces budgets; infinite without noise",
         label="privacy spent (mean ε of the agents)",
         rises=True,
+        each=True,
     )
 )
 
@@ -48,6 +49,10 @@ class RecordSection(Options):
         also the mean over the agents of each number of neighbours
     by: cluster
         also the mean over each cluster of the graph, by greedy modularity (Clauset, Newman, Moore 2004)
+    by: louvain
+        also the mean over each cluster of the graph, by Louvain's method (Blondel et al. 2008) with the scenario's seed
+    by: block
+        also the mean over each block of a topology that is drawn in blocks, such as stochastic-block
     """
 
     metrics: list[str] = Field(
@@ -58,7 +63,7 @@ class RecordSection(Options):
     per_agent: list[str] = Field(
         [], description="metrics to record for each agent as well, where they are of each"
     )
-    by: Literal["group", "degree", "cluster"] | None = Field(
+    by: Literal["group", "degree", "cluster", "louvain", "block"] | None = Field(
         None, description="also give means over agents of the same kind"
     )
     every: NumberOr[Count, EveryTime] = Field(
@@ -89,14 +94,15 @@ class Until(Options):
     statistic: mean
         by Student's t, which is exact for normal values
     statistic: median
-        by order statistics, which holds for any law
+        by order statistics, which holds for any distribution
     """
 
     metric: str = Field(description="a recorded metric; its last recorded value in each replica counts")
     model: str = Field("main", description="main, or the name of a baseline")
     statistic: Literal["mean", "median"] = Field(
         "mean",
-        description="mean, by Student's t, exact for normal values; or median, by order statistics, for any law",
+        description="mean, by Student's t, exact for normal values; or median, by order statistics, for any "
+        "distribution",
     )
     width: Positive = Field(description="the most that the whole interval may be wide")
     relative: bool = Field(True, description="whether width is a share of the estimate's absolute value")

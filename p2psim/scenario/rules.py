@@ -16,18 +16,18 @@ from p2psim.core.agent_names import AgentNames
 from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError
 from p2psim.core.faults import unknown
 from p2psim.core.figures import meanings
-from p2psim.core.options import mappings_from_agents, per_agent
-from p2psim.core.registry import load_installed
+from p2psim.core.options import columns_in, mappings_from_agents, per_agent
+from p2psim.core.registry import load_installed, parts
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
 from p2psim.network.compute import contradictions
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
-from p2psim.scenario import learning_rules
+from p2psim.scenario import section_rules
 from p2psim.scenario.fields import ScenarioFields, is_whole
-from p2psim.scenario.privacy_rules import PRIVACY_RULES
 from p2psim.scenario.record import SPENDING
+from p2psim.scenario.section_rules import PRIVACY_RULES
 from p2psim.scenario.tuning import tuning
 
 Rule = Callable[[ScenarioFields], Iterator[Fault]]
@@ -44,7 +44,7 @@ def check_consistency(scenario: ScenarioFields) -> list[Fault]:
     rules = RULES
     with suppress(AttributeError):
         rules = rules_of(scenario.learning.algorithm) + rules
-    faults = list(_faults_of(learning_rules.model, scenario))
+    faults = list(_faults_of(section_rules.model, scenario))
     # Without the loss that it needs, rules that read it are skipped.
     lenient = bool(faults)
     faults += (fault for rule in rules for fault in _faults_of(rule, scenario, lenient))
@@ -73,19 +73,10 @@ def _star(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(f"{algorithm.kind} needs {' or '.join(known)}, got {exchange.kind}", "network.exchange")
 
 
-def _star_owners(scenario: ScenarioFields) -> Iterator[Fault]:
-    """Owners of a star have no models, and no groups are told apart."""
-    for key in ("per_agent", "by"):
-        if getattr(scenario.record, key):
-            yield Fault("is for agents on a graph", f"record.{key}")
-
-
 def _silent_owners(scenario: ScenarioFields) -> Iterator[Fault]:
     """An owner tells the learner nothing without its data."""
     if scenario.privacy.when_spent != "silent":
-        message = (
-            "an owner of a star has nothing to tell the learner without its data; silent is what it can do"
-        )
+        message = "an owner of a star sends nothing to the learner without its data; only silent is possible"
         yield Fault(message, "privacy.when_spent")
 
 
@@ -94,8 +85,7 @@ def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
     algorithm, rejoin = scenario.learning.algorithm, scenario.network.availability.rejoin
     if rejoin != "stale" and not algorithm.rejoins:
         known = "async-star, coordinate-descent and model-propagation"
-        message = f"{rejoin} is for {known}; {algorithm.kind} takes stale"
-        yield Fault(message, "network.availability.rejoin")
+        yield Fault(f"{rejoin} is for {known}; {algorithm.kind} takes stale", "network.availability.rejoin")
 
 
 def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -103,7 +93,8 @@ def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
     exchange, algorithm, key = scenario.network.exchange, scenario.learning.algorithm, "network.exchange"
     kind = algorithm.kind
     if exchange.needs_learner:
-        yield Fault(f"{kind} needs broadcast or gossip, got {exchange.kind}", key)
+        known = "broadcast, gossip or synchronous" if algorithm.takes_rounds else "broadcast or gossip"
+        yield Fault(f"{kind} needs {known}, got {exchange.kind}", key)
     if algorithm.by_edge and not exchange.by_edge:
         yield Fault(f"{kind} is for links that wake: {{kind: gossip, mode: edge}}", key)
     if exchange.by_edge and not algorithm.by_edge:
@@ -111,15 +102,15 @@ def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(message, f"{key}.mode")
     if exchange.in_rounds and not exchange.needs_learner and not algorithm.takes_rounds:
         yield Fault(f"{kind} is for agents that act each for itself: it takes broadcast or gossip", key)
-    if getattr(exchange, "blocking", False) and algorithm.answerer_releases:
+    if exchange.blocks and algorithm.answerer_releases:
         message = (
-            f"is for algorithms in which who answers makes no release, such as decentralised-sgd; got {kind}"
+            f"is for algorithms whose answering agent makes no release, such as decentralised-sgd; got {kind}"
         )
         yield Fault(message, f"{key}.blocking")
     hears = getattr(algorithm, "updates", "wake") == "hear"
     if hears and not (exchange.needs_learner or exchange.updates_on_hearing):
         yield Fault(f"{kind} needs gossip: it updates a model when it hears another", key)
-    if not algorithm.takes_answers and getattr(exchange, "mode", "push") != "push":
+    if not algorithm.takes_answers and exchange.sends_back:
         yield Fault(f"{kind} needs no answers: it takes push", f"{key}.mode")
 
 
@@ -128,8 +119,17 @@ def _kinds(scenario: ScenarioFields) -> Iterator[Fault]:
     by = scenario.record.by
     if by == "group" and scenario.data.groups is None:
         yield Fault("group needs groups of agents: give data.groups", "record.by")
-    if by in ("degree", "cluster") and scenario.network.exchange.needs_learner:
+    if by not in (None, "group") and scenario.network.exchange.needs_learner:
         yield Fault(f"{by} is for agents on a graph", "record.by")
+    topology = scenario.network.topology
+    if by == "block" and not topology.block_sizes(topology.size or 2):
+        yield Fault(f"block needs a topology that is drawn in blocks, got {topology.kind}", "record.by")
+    of_each = [name for name, metric in GRAPH_METRICS.items() if metric.each]
+    if by is not None and not set(of_each) & set(scenario.record.metrics):
+        known = [name for name in of_each if name in meanings_of(scenario)]
+        which = f"; such are {', '.join(known)}" if known else ""
+        message = f"has no effect: record.metrics has no metric that single agents have{which}"
+        yield Fault(message, "record.by")
 
 
 def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -140,6 +140,15 @@ def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
         message = f"agents have no clock under {kind}: {wakes} wake them; remove clock"
         hint = ", or use request" if scenario.network.exchange.polled else ""
         yield Fault(message + hint, "network.clock")
+
+
+def _columns(scenario: ScenarioFields) -> Iterator[Fault]:
+    """A column that gives each owner a number is listed, so that it is no feature in any cell."""
+    listed = scenario.data.per_owner or []
+    for section in ("network", "privacy"):
+        for key, part in columns_in(getattr(scenario, section), section):
+            if part.column not in listed:
+                yield Fault(f"needs data.per_owner: [{', '.join([*listed, part.column])}]", f"{key}.column")
 
 
 def _silence(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -180,8 +189,8 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
     number = number if number is not None else next(iter(of_data.values()), None)
     if number is None:
         return
-    some = getattr(scenario.network.exchange, "participants", None)
-    if some is not None and some > number:
+    some = scenario.network.exchange.asked(number)
+    if some > number:
         message = f"must be at most the number of owners, {number}, got {some}"
         yield Fault(message, "network.exchange.participants")
     holders = scenario.privacy.overlap.holders
@@ -272,31 +281,37 @@ def _metrics(scenario: ScenarioFields) -> Iterator[Fault]:
         known = meanings_of(scenario)
     kept = (record.metrics, record.per_agent, record.events, record.noise, record.models, record.data)
     if not any(kept):
-        yield Fault("names no metric, and nothing else is kept; relative_fitness is one", "record.metrics")
+        message = "is empty, and nothing else is kept; add a metric, such as relative_fitness"
+        yield Fault(message, "record.metrics")
     for key in ("metrics", "per_agent"):
         for i, name in enumerate(getattr(record, key)):
             if name not in known:
-                yield Fault(unknown("metric", name, list(known)), f"record.{key}.{i}")
-            elif key == "per_agent" and (name not in GRAPH_METRICS or not GRAPH_METRICS[name].each):
+                yield _unknown_metric(scenario, name, known, f"record.{key}.{i}")
+            elif key == "per_agent" and not parts("metric")[name].each:
                 message = f"{name} is one number for all agents; record it under metrics"
                 yield Fault(message, f"record.per_agent.{i}")
+
+
+def _unknown_metric(scenario: ScenarioFields, name: str, known: Mapping[str, str], key: str) -> Fault:
+    """A metric that is not known, or is of other algorithms than that of the scenario."""
+    if name in parts("metric"):
+        why = f"{name} is of other algorithms than {scenario.learning.algorithm.kind}"
+        return Fault(f"{why}; known: {', '.join(known)}", key)
+    return Fault(unknown("metric", name, list(known)), key, names_part=True)
 
 
 def meanings_of(scenario: ScenarioFields) -> dict[str, str]:
     """What can be recorded with the scenario's algorithm, and what it means."""
     algorithm = scenario.learning.algorithm
-    if algorithm.objective == "fitness":
-        return meanings(METRICS, NETWORK_METRICS, SPENDING)
-    fitting = {
-        name: metric for name, metric in GRAPH_METRICS.items() if algorithm.objective in metric.objectives
-    }
-    return meanings(fitting, {} if algorithm.star_exchanges else GRAPH_FACTS, NETWORK_METRICS, SPENDING)
+    fitting = {name: one for name, one in GRAPH_METRICS.items() if algorithm.objective in one.objectives}
+    own = METRICS if algorithm.objective == "fitness" else {}
+    facts = {} if algorithm.star_exchanges else GRAPH_FACTS
+    return meanings(own, fitting, facts, NETWORK_METRICS, SPENDING)
 
 
 def all_meanings() -> dict[str, str]:
     """What can be recorded with any algorithm, and what it means."""
-    common = meanings(NETWORK_METRICS, SPENDING)
-    return meanings(METRICS) | common | meanings(GRAPH_METRICS, GRAPH_FACTS)
+    return meanings(METRICS) | meanings(NETWORK_METRICS, SPENDING) | meanings(GRAPH_METRICS, GRAPH_FACTS)
 
 
 def _sequential(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -316,17 +331,18 @@ def _sequential(scenario: ScenarioFields) -> Iterator[Fault]:
 
 def _tuned_metric(scenario: ScenarioFields) -> Iterator[Fault]:
     if scenario.tune is not None and scenario.tune.metric not in (known := meanings_of(scenario)):
-        yield Fault(unknown("metric", scenario.tune.metric, list(known)), "tune.metric")
+        yield _unknown_metric(scenario, scenario.tune.metric, known, "tune.metric")
 
 
 def _network_metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     """Some metrics say something of some networks only."""
     exchange = scenario.network.exchange
-    for i, name in enumerate(scenario.record.metrics):
-        if name in NETWORK_METRICS and (
-            why := NETWORK_METRICS[name].refusal(exchange.kind, exchange.has_clocks, exchange.by_edge)
-        ):
-            yield Fault(why, f"record.metrics.{i}")
+    for key in ("metrics", "per_agent"):
+        for i, name in enumerate(getattr(scenario.record, key)):
+            if name in NETWORK_METRICS and (
+                why := NETWORK_METRICS[name].refusal(exchange.kind, exchange.has_clocks, exchange.by_edge)
+            ):
+                yield Fault(why, f"record.{key}.{i}")
 
 
 def _named_once(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -342,16 +358,16 @@ def _named_once(scenario: ScenarioFields) -> Iterator[Fault]:
             if name in names[:i]:
                 yield Fault(f"{name} is named twice", f"{key}.{i}")
     if not scenario.privacy.accountant:
-        yield Fault("names no accountant; basic is one", "privacy.accountant")
+        yield Fault("is empty; add an accountant, such as basic", "privacy.accountant")
 
 
 def rules_of(algorithm: Any) -> tuple[Rule, ...]:
     """Rules for an algorithm: by whether there is a learner, and by what is minimised."""
-    of_network = (_star, _silent_owners) if algorithm.star_exchanges else (_graph, learning_rules.changing)
+    of_network = (_star, _silent_owners) if algorithm.star_exchanges else (_graph, section_rules.changing)
     of_objective: dict[str, tuple[Rule, ...]] = {
-        "fitness": (learning_rules.fitness, _star_owners, learning_rules.reweighting),
-        "personalised": (learning_rules.personalised, _kinds, learning_rules.alone),
-        "shared": (learning_rules.shared, _kinds),
+        "fitness": (section_rules.fitness, _kinds, section_rules.reweighting),
+        "personalised": (section_rules.personalised, _kinds, section_rules.alone),
+        "shared": (section_rules.shared, _kinds),
     }
     return of_network + of_objective[algorithm.objective]
 
@@ -359,5 +375,5 @@ def rules_of(algorithm: Any) -> tuple[Rule, ...]:
 #: Rules for all algorithms.
 RULES: tuple[Rule, ...] = (
     *(_rejoin, _clock, _silence, _compute, _array_engine, *PRIVACY_RULES, _agents, _metrics, _sequential),
-    *(_network_metrics, _named_once, learning_rules.labels, _tuned_metric, tuning),
+    *(_network_metrics, _columns, _named_once, section_rules.labels, _tuned_metric, tuning),
 )

@@ -250,9 +250,8 @@ def _value(written: Mapping[str, Any], u: float) -> Any:
 def _shape(key: str, node: Node) -> Iterator[Fault]:
     """What is wrong with how a search is written."""
     if not isinstance(node.content, dict):
-        yield at(
-            node.place, key, f"must be a mapping of count, seed and keys to ranges, got {show(node.content)}"
-        )
+        message = f"must be a mapping of count, seed and keys to ranges, got {show(node.content)}"
+        yield at(node.place, key, message)
         return
     for name in node.content:
         if name not in _KEYS:

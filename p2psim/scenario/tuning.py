@@ -38,16 +38,15 @@ def faults_of_key(tune: Tune, swept: Sequence[str]) -> Iterator[Fault]:
     for fixed in _FIXED:
         if f"{tune.key}.".startswith(f"{fixed}."):
             yield Fault(
-                f"{tune.key} is of the whole study, or no choice of a model: it cannot be tuned", "tune.key"
+                f"{tune.key} belongs to the whole study, or does not change the model: it cannot be tuned",
+                "tune.key",
             )
     for key in swept:
         if f"{tune.key}.".startswith(f"{key}.") or f"{key}.".startswith(f"{tune.key}."):
             yield Fault(f"{key} is swept; tune another key, or do not sweep it", "tune.key")
         if key == "seed":
-            yield Fault(
-                "is swept, so that validation problems would be those of the study; sweep data.seed",
-                "sweep.seed",
-            )
+            message = "is swept, so that validation problems would be those of the study; sweep data.seed"
+            yield Fault(message, "sweep.seed")
 
 
 def tuning(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -62,14 +61,11 @@ def tuning(scenario: ScenarioFields) -> Iterator[Fault]:
             )
             yield Fault(message, "tune.validation")
         if data.seed is not None:
-            yield Fault(
-                "fixes the records, so that no other problems can be drawn: leave it out", "data.seed"
-            )
+            message = "fixes the records, so that no other problems can be drawn: leave it out"
+            yield Fault(message, "data.seed")
     else:
         if data.redrawn:
-            message = (
-                "other replicas would validate with records that one tests with: tune by split needs never"
-            )
+            message = "other replicas would validate with records that another tests with: tune by split needs never"
             yield Fault(f"{message}; sweep data.seed for several splits", "data.redraw")
         if "data" in scenario.independent:
             yield Fault("data: cells of the validation study would have other records", "independent")
@@ -90,18 +86,11 @@ def validation_node(scenario: ScenarioFields) -> Node:
             "data.seed": scenario.seed if scenario.data.seed is None else scenario.data.seed,
             "data.validation_fraction": tune.fraction,
         }
-    record = {
-        "metrics": [tune.metric],
-        "every": explicit(scenario.record.every),
-        "events": scenario.record.events,
-    }
-    changes = {
-        "name": f"{scenario.name[:89]} validation",
-        "seed": int.from_bytes(digest),
-        "replicas": tune.replicas,
-        "record": record,
-        "learning.baselines": [],
-    }
+    kept = scenario.record
+    record = {"metrics": [tune.metric], "every": explicit(kept.every), "events": kept.events}
+    name, seed = f"{scenario.name[:89]} validation", int.from_bytes(digest)
+    changes: dict[str, Any] = {"name": name, "seed": seed, "replicas": tune.replicas, "record": record}
+    changes["learning.baselines"] = []
     node = node.without("tune", "figure", "fitted")
     for key, value in (changes | data).items():
         node = put(node, split_key(key), placed(value, section.place))
@@ -130,11 +119,8 @@ def notes_on_tuning(scenario: Mapping[str, Any]) -> list[str]:
     if not (tune := scenario.get("tune")):
         return []
     chosen, values, replicas = tune.get("chosen"), tune["values"], tune["replicas"]
-    what = (
-        "is chosen by p2psim run"
-        if chosen is None
-        else f"= {', '.join(map(_shown, chosen))} in the cells, in order,"
-    )
+    listed = ", ".join(map(_shown, chosen or ()))
+    what = "is chosen by p2psim run" if chosen is None else f"= {listed} in the cells, in order,"
     if tune["validation"] == "problems":
         cost = "problems of another seed: none of the study's records takes part, so that the choice costs no privacy"
     else:

@@ -45,10 +45,18 @@ def test_a_table_may_be_one_of_several_values(load):
     ("table", "message"),
     [
         ("agent,budget\n0,1\n", "b.csv needs columns agent, epsilon, each once; it has agent, budget"),
-        ("agent,epsilon\n0,1\n1,-2\n", "b.csv:3: an epsilon must be a positive finite number, got '-2'"),
-        ("agent,epsilon\n0,1\n0,2\n", "b.csv:3: '0' has an epsilon already, at "),
-        ("agent,epsilon\n0,1\n1,2\n", "2"),
-        ("agent,epsilon\n0,1\n1,2\n2,1\n9,1\n", "9"),
+        ("agent,epsilon\n0,1\n1,-2\n", "b.csv:3: epsilon must be a positive number, or inf, got '-2'"),
+        *(
+            (
+                f"agent,epsilon\n0,1\n1,{text}\n",
+                f"b.csv:3: epsilon must be a positive number, or inf, got '{text}'",
+            )
+            for text in ("nan", "NaN", "-inf", "0", "", "1_0", "0x1p3")
+        ),
+        ("agent,epsilon\n0,1\n1,1e400\n", "b.csv:3: 1e400 is too large for a number"),
+        ("agent,epsilon\n0,1\n0,2\n", "b.csv:3: epsilon of '0' stands already at "),
+        ("agent,epsilon\n0,1\n1,2\n", "agent 2 has no value"),
+        ("agent,epsilon\n0,1\n1,2\n2,1\n9,1\n", "no agent or group is called '9'"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(load, table, message):

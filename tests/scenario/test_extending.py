@@ -49,6 +49,31 @@ def test_what_it_says_takes_the_place_of_what_the_other_says() -> None:
     assert "extends" not in child.to_yaml()
 
 
+FORMS = ("2", "{0: 1, 1: 2, 2: 3}", "{column: budget}", "{path: budgets.csv}")
+
+
+@pytest.mark.parametrize("base", FORMS)
+@pytest.mark.parametrize("child", FORMS)
+def test_numbers_of_agents_in_another_form_take_the_place_of_the_others(base: str, child: str) -> None:
+    Path("budgets.csv").write_text("agent,epsilon\n0,4\n1,5\n2,6\n")
+    Path("t.csv").write_text("who,budget,a,y\nu,1,2,3\nv,2,3,4\nw,3,1,1\n")
+    table = "{source: {kind: csv, path: t.csv, y: y}, per_owner: [budget], partition: {kind: column, column: who}}"
+    written = BASE.replace("{source: {kind: linear-regression, dimension: 3, points: 20}}", table)
+    written = written.partition("sweep:")[0]
+    Path("base.yaml").write_text(written.replace("epsilon: 1", f"epsilon: {base}"))
+    extending = load(f"extends: base.yaml\nname: c\nprivacy: {{epsilon: {child}}}\n")
+    whole = load(written.replace("epsilon: 1", f"epsilon: {child}"), "whole.yaml")
+    assert extending.privacy == whole.privacy
+
+
+def test_numbers_of_agents_in_the_same_form_are_merged() -> None:
+    Path("base.yaml").write_text(
+        BASE.replace("epsilon: 1,", "epsilon: {0: 1, 1: 2, 2: 3},").partition("sweep:")[0]
+    )
+    extending = load("extends: base.yaml\nname: c\nprivacy: {epsilon: {1: 9}}\n")
+    assert extending.privacy.epsilon == {"0": 1, "1": 9, "2": 3}
+
+
 def test_another_kind_takes_none_of_the_keys() -> None:
     child = load("extends: base.yaml\nname: c\nprivacy: {mechanism: none, sensitivity: null}\nsweep: {}\n")
     assert child.privacy.sensitivity is None
@@ -72,13 +97,13 @@ def test_another_kind_takes_none_of_the_keys() -> None:
         ("extends: 3\nname: c\n", r"child.yaml:1:10: extends: must be the path of a scenario file, got 3"),
         (
             "extends: child.yaml\nname: c\n",
-            r"child.yaml:1:10: extends: child.yaml extends this file, or is it",
+            r"child.yaml:1:10: extends: child.yaml is this file, or extends it",
         ),
         ("extends: base.yaml\nname: c\nprivacy: {epsilom: 1}\n", r"child.yaml:3:11: privacy.epsilom"),
         ("extends: broken.yaml\nname: c\n", r"broken.yaml:3:11: replicas: "),
         (
             "extends: there.yaml\nname: c\n",
-            r"back.yaml:1:10: extends: there.yaml extends this file",
+            r"back.yaml:1:10: extends: there.yaml is this file, or extends it",
         ),
     ],
 )

@@ -1,4 +1,5 @@
 import copy
+import json
 
 import jsonschema
 import pytest
@@ -41,6 +42,22 @@ def test_short_forms_fit(validator):
     tree["learning"]["algorithm"]["rho"] = 43
     tree["sweep"] = {"zip": {"seed": [1, 2], "data.features.0": ["whiten", "standardise"]}, "data.seed": [1]}
     validator.validate(tree)
+
+
+@pytest.mark.parametrize("form", ["finals", ["finals", {"kind": "curves"}], {"kind": "finals"}], ids=str)
+def test_a_figure_may_be_a_bare_name_as_the_loader_takes_it(form, validator):
+    tree = copy.deepcopy(TREE) | {"figure": form}
+    validator.validate(tree)
+    assert Scenario.parse(json.dumps(tree)).figure[0].kind == "finals"
+    assert not validator.is_valid(tree | {"figure": "final"})
+
+
+def test_numbers_of_agents_may_be_a_list(validator):
+    tree = copy.deepcopy(TREE)
+    tree["privacy"]["epsilon"] = [1, 2.5]
+    validator.validate(tree)
+    tree["privacy"]["epsilon"] = [1, "much"]
+    assert not validator.is_valid(tree)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Labels of swept parts have every key that tells parts of one kind apart; columns stay what they were."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from language import VALID
@@ -109,8 +111,36 @@ def test_labels_are_words_of_figures_and_change_no_hash() -> None:
 
 
 @pytest.mark.parametrize(
-    "override", ["sweep={}", f"sweep={{{KEY}: [request]}}", "sweep={privacy.epsilon: [1, 2]}"]
+    "override",
+    [
+        "sweep={}",
+        f"sweep={{{KEY}: [{{kind: request, busy: queue}}]}}",
+        "sweep={privacy.epsilon: [1, 2]}",
+        f"sweep.{KEY}=[request, {{kind: request, busy: queue}}]",
+    ],
 )
 def test_labels_of_what_an_override_sweeps_no_more_are_left_out(override: str) -> None:
     text = VALID.replace(SWEEP, f"sweep:\n  {TWO}\n") + f"labels:\n  {KEY}: [at once, waits]\n"
     assert not Scenario.parse(text, "", [override]).labels
+
+
+def test_words_in_a_list_stay_with_their_values() -> None:
+    text = VALID.replace(SWEEP, "sweep:\n  privacy.epsilon: [10, 100, 1000]\n")
+    text += "labels:\n  privacy.epsilon: [little, some, much]\n"
+    for values, words in (([1000, 10], ["much", "little"]), ([100], ["some"]), ([10, 100, 1000], None)):
+        labels = Scenario.parse(text, "", [f"sweep.privacy.epsilon={values}"]).labels
+        assert labels == {"privacy.epsilon": words or ["little", "some", "much"]}
+    # As many values as words, and others: their words would be wrong.
+    assert not Scenario.parse(text, "", ["sweep.privacy.epsilon=[1, 2, 3]"]).labels
+    given = ["sweep.privacy.epsilon=[1, 2]", "labels={privacy.epsilon: [a, b]}"]
+    assert Scenario.parse(text, "", given).labels == {"privacy.epsilon": ["a", "b"]}
+
+
+def test_words_of_values_that_advance_together_stay_with_them(tmp_path: Path) -> None:
+    both = "sweep:\n  zip:\n    privacy.epsilon: [10, 100]\n    learning.algorithm.theta_max: [{}, {}]\n"
+    text = VALID.replace(SWEEP, both.format(1, 2)) + "labels:\n  zip: [low, high]\n"
+    (tmp_path / "base.yaml").write_text(text)
+    for sweep, words in ((both.format(1, 2).replace("10, 100", "100, 10").replace("1, 2", "2, 1"), ["high", "low"]),
+                         (both.format(2, 1), None)):  # fmt: skip
+        (tmp_path / "other.yaml").write_text(f"name: other\nextends: base.yaml\n{sweep}")
+        assert Scenario.load(tmp_path / "other.yaml").labels == ({"zip": words} if words else {})

@@ -248,6 +248,8 @@ def test_a_wrong_type_is_found_where_it_stands(steps, wrong):
     tree = copy.deepcopy(TREE)
     if steps[0] == "sweep" or steps == ("data", "features", 0):
         wrong = [["a"]]
+    if steps == ("privacy", "epsilon") and wrong == [1, 2]:
+        wrong = [1, -2]  # a list of numbers is that of agents 0 and 1
     dig(tree, steps[:-1])[steps[-1]] = wrong
     with pytest.raises(InputError) as caught:
         Scenario.from_dict(tree)

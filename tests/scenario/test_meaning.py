@@ -45,7 +45,8 @@ from p2psim.scenario.model import Scenario
         (
             [("[relative_fitness]", "[relative_fitness, relative_fitnes]")],
             "23:38: record.metrics.1: unknown metric 'relative_fitnes'; known: relative_fitness, "
-            f"isolated_fitness, test_loss, {', '.join(NETWORK_METRICS)}, epsilon_spent; did you mean relative_fitness?",
+            "isolated_fitness, test_loss, objective, test_accuracy, local_loss, local_accuracy, test_rmse, "
+            f"{', '.join(NETWORK_METRICS)}, epsilon_spent; did you mean relative_fitness?",
         ),
         (
             [("[relative_fitness]", "[relative_fitness, relative_fitness]")],
@@ -53,7 +54,7 @@ from p2psim.scenario.model import Scenario
         ),
         (
             [("  epsilon: 10\n", "  epsilon: 10\n  accountant: []\n")],
-            "21:15: privacy.accountant: names no accountant; basic is one",
+            "21:15: privacy.accountant: is empty; add an accountant, such as basic",
         ),
         (
             [("{kind: squared}", "hinge")],

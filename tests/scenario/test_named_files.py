@@ -54,7 +54,7 @@ def test_a_file_that_changed_makes_another_run(key, kind, write, tmp_path):
     after = read()
     assert content(after) != content(before)
     assert identity(after) != identity(before)
-    with pytest.raises(InputError, match="is another file than before"):
+    with pytest.raises(InputError, match="is not the same file as before"):
         Scenario.from_dict(before.resolved())
     path.unlink()
     assert read().resolved()  # that it is missing is said when it is needed

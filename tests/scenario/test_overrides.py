@@ -133,5 +133,5 @@ def test_a_path_that_is_set_anew_is_of_another_file(tmp_path):
         now, before = Scenario.load(resolved, [set_path]), Scenario.load(resolved)
         assert now.to_yaml() != before.to_yaml()
         assert now.to_yaml() == Scenario.load(tmp_path / "s.yaml", [set_path]).to_yaml()
-        with pytest.raises(InputError, match="is another file than before"):
+        with pytest.raises(InputError, match="is not the same file as before"):
             Scenario.load(resolved, [f"{key}.sha256={'f' * 64}", set_path])

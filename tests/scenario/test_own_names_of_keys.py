@@ -12,8 +12,8 @@ from pydantic import Field
 import p2psim
 from p2psim.core.errors import InputError
 from p2psim.network.graph import Graph, from_edges
-from p2psim.scenario.catalogue import catalogue
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.schema import catalogue
 
 DRAWN = []
 

@@ -109,7 +109,7 @@ def test_any_number_of_faults_is_reported_together(folder: Path, wrong: set[str]
     assert all(one.startswith(start) for one, start in zip(told, expected, strict=True)), (told, expected)
 
 
-@pytest.mark.parametrize("value", ["eps.csv", "[1, 2, 3]", "true"])
+@pytest.mark.parametrize("value", ["eps.csv", "true"])
 def test_what_a_budget_may_be(folder: Path, value: str) -> None:
     text = STAR.substitute(GOOD | {"epsilon": value})
     with pytest.raises(

@@ -4,16 +4,16 @@ import sys
 from p2psim.core.distributions import Distribution
 from p2psim.core.faults import Schemas
 from p2psim.core.options import Options
-from p2psim.scenario.catalogue import (
+from p2psim.scenario.model import Scenario
+from p2psim.scenario.schema import (
     CatalogueEntry,
     SectionInfo,
     catalogue,
     matching,
     meanings_of_choices,
+    page,
     parts,
 )
-from p2psim.scenario.model import Scenario
-from p2psim.scenario.schema import page
 from p2psim.scenario.sweep import METHODS, MOST_CELLS, RANGES
 
 

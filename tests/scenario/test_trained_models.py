@@ -55,7 +55,7 @@ def test_a_missing_loss_hides_nothing_else() -> None:
 @pytest.mark.usefixtures("any_model")
 def test_other_models_take_no_loss() -> None:
     (said,) = messages(with_model("softmax", LOSS).replace("y: {center: true}", "y: null"))
-    assert "learning.loss: is for linear models; softmax has a loss of its own: remove loss" in said
+    assert "learning.loss: is for linear models; softmax has its own loss: remove loss" in said
 
 
 @pytest.mark.usefixtures("any_model")
