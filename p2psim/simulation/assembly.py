@@ -16,10 +16,11 @@ from p2psim.data.sources.arrays import Arrays
 from p2psim.learning.losses import Loss
 from p2psim.learning.section import Algorithm
 from p2psim.network.channels.channel import Channel
-from p2psim.network.exchanges import Exchange, Request
+from p2psim.network.exchanges import Exchange
+from p2psim.network.exchanges.request import Request
 from p2psim.network.graph import links
 from p2psim.network.section import Clock
-from p2psim.network.topologies import Star
+from p2psim.network.topologies.regular import Star
 from p2psim.privacy.mechanisms import NoNoise
 from p2psim.privacy.section import PrivacySection
 from p2psim.scenario.model import Scenario
@@ -107,9 +108,8 @@ def assemble(
         for _, table in topology.nodes(data=True):
             table.pop("rate", None)
     pairs = _in_order(records, owners)
-    rates = {
-        label: float(graph.nodes[owner].get("rate", 1.0)) for label, owner in zip(labels, owners, strict=True)
-    }
+    named = zip(labels, owners, strict=True)
+    rates = {label: float(graph.nodes[owner].get("rate", 1.0)) for label, owner in named}
     tree = {
         "name": name,
         "seed": seed,

@@ -3,25 +3,79 @@
 `compare` is the comparison of records with recomputed models on a graph.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from p2psim.core.errors import SimulationError
+from p2psim.core.registry import place_of
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Snapshot
 from p2psim.learning.graph.optimum import minimum
-from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.network.metrics import NETWORK_METRICS, NetworkState
+from p2psim.network.metrics_reference import ReferenceTally, in_words
+from p2psim.network.section import Network
+from p2psim.network.tally import Tally
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared, drift
 from p2psim.scenario.record import SPENDING
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.replay import RecordedReplica, ReplaySetup
-from p2psim.simulation.network_check import compare_network
 from p2psim.simulation.outcome import Series, streams_of
 from p2psim.simulation.prepared import PreparedData
-from p2psim.simulation.recorder import compare_spending, marks_of_run
+from p2psim.simulation.recorder import Marks, compare_spending, marks_of_run, paces
+
+
+def compare_network(
+    network: Network, events: np.ndarray, marks: Marks, series: Sequence[Series], end: float | None = None
+) -> Iterator[Compared]:
+    """Set recorded metrics of the network beside those of a plain reading.
+
+    Metrics from outside p2psim, which the plain reading does not know, are measured again. Differences are relative
+    to the largest number of a series, at least 1: most are shares.
+
+    Parameters
+    ----------
+    network : Network
+    events : ndarray of EVENT
+    marks : Marks
+        Where in them the series were recorded.
+    series : sequence of Series
+        Of the network.
+    end : float, optional
+        End of the run.
+    """
+    if not series:
+        return
+    metrics, pace = {one.metric: NETWORK_METRICS[one.metric] for one in series}, paces(network)
+    known = [name for name, metric in metrics.items() if place_of(metric) is None]
+    others = [metric for metric in metrics.values() if place_of(metric) is not None]
+    of_each = {one.metric for one in series if one.agent is not None}
+    reading, tally = ReferenceTally(network.links, *pace, end=end), Tally(network.links, end)
+    happened, rows, start = in_words(events), [], 0
+    each = []
+    for stop, time in zip(marks.places.tolist(), marks.times.tolist(), strict=True):
+        reading.read(happened[start:stop])
+        row = reading.record(time, known)
+        each.append(dict[str, Any](reading.record_each(of_each.intersection(known))))
+        if others:
+            tally.count(events[start:stop])
+            state = NetworkState(tally, time, *pace)
+            row |= {metric.name: metric.measure(state) for metric in others}
+            each[-1] |= {
+                m.name: m.measure_each(state) for m in others if m.measure_each and m.name in of_each
+            }
+            tally.heard[:] = False
+        rows.append(row)
+        start = stop
+    for one in series:
+        again = [
+            row[one.metric] if one.agent is None else of_agents[one.metric][one.agent]
+            for row, of_agents in zip(rows, each, strict=True)
+        ]
+        yield Compared.of(one.value, np.array(again), least=1.0)
 
 
 @dataclass(frozen=True)
@@ -31,10 +85,10 @@ class Recomputed:
     Attributes
     ----------
     problem : GraphProblem or SharedProblem
-    theta : dict
-        All models after so many commits, shape (n, p) each, where something was recorded.
-    steps, sent : tuple of int, one each record
-        Commits before it, and vectors sent.
+    theta : sequence or dict
+        All models, shape (n, p) each: of each record; by the commits before, where ``sent`` is empty.
+    sent : tuple of int
+        Vectors sent before each record.
     groups : sequence of str or None
         The agents' groups.
     baselines : dict of ndarray, shape (n, p) each
@@ -46,8 +100,7 @@ class Recomputed:
     """
 
     problem: Any
-    theta: dict[int, np.ndarray]
-    steps: tuple[int, ...]
+    theta: Sequence[np.ndarray] | Mapping[int, np.ndarray]
     sent: tuple[int, ...]
     groups: Sequence[str] | None
     baselines: dict[str, np.ndarray]
@@ -82,18 +135,18 @@ class Recomputed:
 
     def _measured(self, name: str, model: str, step: int, record: int) -> float | np.ndarray:
         main = model == "main"
-        sent = self.sent[record] if main and record < len(self.sent) else 0
-        key = name, model, step if main else -1, sent
+        sent = self.sent[record] if main and self.sent else 0
+        place = (record if self.sent else step) if main else -1
+        key = name, model, place
         if key not in self._known:
-            here = self.theta[step] if main else self.baselines[model]
+            here = self.theta[place] if main else self.baselines[model]
             problem = self.problem
             objective, lowest = partial(problem.objective, here), self.lowest or partial(minimum, problem)
-            snapshot = Snapshot(problem, here, objective, lowest, sent)
-            self._known[key] = GRAPH_METRICS[name].measure(snapshot)
+            self._known[key] = GRAPH_METRICS[name].measure(Snapshot(problem, here, objective, lowest, sent))
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[str, str, int, int], float | np.ndarray]:
+    def _known(self) -> dict[tuple[str, str, int], float | np.ndarray]:
         return {}
 
 
@@ -108,8 +161,7 @@ def compare(again: Recomputed, series: Sequence[Series], models: np.ndarray | No
     """
     yield from map(again.compared, series)
     if models is not None:
-        expected = np.array([again.theta[step] for step in again.steps])
-        yield Compared.of(models, expected)
+        yield Compared.of(models, np.array(again.theta))
 
 
 #: Largest relative difference that rounding explains where nothing amplifies it.
@@ -171,7 +223,14 @@ def verify_replica(
         What was recorded.
     models : ndarray, shape (records, …), optional
         The recorded models.
+
+    Raises
+    ------
+    SimulationError
+        If two reference replays differ though nothing was scaled.
     """
+    from threadpoolctl import threadpool_limits
+
     adapter, streams = adapter_of(scenario), streams_of(scenario, replica)
     counted = tuple(entry for entry in series if entry.metric in NETWORK_METRICS)
     spent = tuple(entry for entry in series if entry.metric in SPENDING)
@@ -185,15 +244,22 @@ def verify_replica(
         *compare_spending(setup.plan, setup.queries, events, marks, spent),
     ]
     recorded = RecordedReplica(streams, events, noise, marks, learned, models)
-    compared = list(cell.verify(recorded))
-    values = sum(pair.recorded.size for pair in (*exact, *compared))
-    miscounted = max((pair.difference for pair in exact), default=0.0)
-    largest = max((pair.difference for pair in compared), default=0.0)
-    if miscounted > TOLERANCE or largest <= TOLERANCE:
-        return Differences(values, max(miscounted, largest))
-    nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
-    again = adapter.cell(scenario, nudged, replica).verify(recorded)
-    return Differences(values, largest, drift(compared, again))
+    # As in a run: last digits must not depend on the number of threads.
+    with threadpool_limits(limits=1, user_api="blas"):
+        compared = list(cell.verify(recorded))
+        values = sum(pair.recorded.size for pair in (*exact, *compared))
+        miscounted = max((pair.difference for pair in exact), default=0.0)
+        largest = max((pair.difference for pair in compared), default=0.0)
+        if miscounted > TOLERANCE or largest <= TOLERANCE:
+            return Differences(values, max(miscounted, largest))
+        again = adapter.cell(scenario, case, replica).verify(recorded)
+        pairs = zip(compared, again, strict=True)
+        if not all(np.array_equal(one.again, other.again, equal_nan=True) for one, other in pairs):
+            message = "two replays of the same events and data differ: a part is not deterministic"
+            raise SimulationError(message)
+        nudged = replace(case, arrays={**case.arrays, "X": case.arrays["X"] * (1 + NUDGE)})
+        again = adapter.cell(scenario, nudged, replica).verify(recorded)
+        return Differences(values, largest, drift(compared, again))
 
 
 def _end_of(setup: ReplaySetup, series: Sequence[Series]) -> float | None:

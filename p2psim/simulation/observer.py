@@ -1,20 +1,24 @@
 """Replays one replica on a graph, and records metrics of its models and of baselines."""
 
-from collections.abc import Callable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, GraphMetric, Snapshot
-from p2psim.learning.graph.models import ModelReplay
 from p2psim.learning.graph.optimum import minimum
-from p2psim.learning.sgd.replay import ModelsReplay
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms.replay import Replay, ReplayResult
 from p2psim.simulation.outcome import Series
 from p2psim.simulation.recorder import Marks
+
+if TYPE_CHECKING:
+    from p2psim.learning.graph.models import ModelReplay
+    from p2psim.learning.sgd.replay import ModelsReplay
 
 
 class RecordedGraphReplay(Replay):
@@ -53,7 +57,7 @@ class RecordedGraphReplay(Replay):
         named = dict.fromkeys([*record.metrics, *record.per_agent])
         self._metrics = [GRAPH_METRICS[name] for name in named if name in GRAPH_METRICS]
         self._groups = None if groups is None else np.array(groups)
-        self._rows: dict[tuple[str, str, int | None], list[tuple[int, float, float]]] = {}
+        self._rows: dict[Key, list[tuple[int, float, float]]] = {}
         self._models: list[np.ndarray] = []
         self._observed: tuple[int, float] | None = None
 
@@ -81,7 +85,7 @@ class RecordedGraphReplay(Replay):
             snapshot = Snapshot(problem, theta, partial(problem.objective, theta), self._minimum, 0)
             for step, time in ends:
                 self._measure(name, step, time, snapshot)
-        series = tuple(_series(key, rows) for key, rows in self._rows.items())
+        series = tuple(series_of(key, rows) for key, rows in self._rows.items())
         return ReplayResult(series, np.array(self._models))
 
     def _observe(self, step: int, time: float) -> None:
@@ -90,8 +94,7 @@ class RecordedGraphReplay(Replay):
             self._note_facts(step, time)
         self._observed = step, time
         problem, theta, sent = self._problem, self._replay.theta, self._replay.vectors_sent
-        snapshot = Snapshot(problem, theta, self._objective, self._minimum, sent)
-        self._measure("main", step, time, snapshot)
+        self._measure("main", step, time, Snapshot(problem, theta, self._objective, self._minimum, sent))
         if self._record.models:
             self._models.append(theta.copy())
 
@@ -109,32 +112,53 @@ class RecordedGraphReplay(Replay):
     def _measure(self, model: str, step: int, time: float, snapshot: Snapshot) -> None:
         for metric in self._metrics:
             if model == "main" or metric.of_models:
-                for key, value in self._values(metric, model, snapshot):
-                    if not np.isfinite(value):
-                        raise SimulationError(f"{key[0]} is not finite")
+                for key, value in values_of(metric, model, snapshot, self._record, self._groups).items():
                     self._rows.setdefault(key, []).append((step, time, value))
 
-    def _values(
-        self, metric: type[GraphMetric], model: str, snapshot: Snapshot
-    ) -> Iterator[tuple[tuple[str, str, int | None], float]]:
-        name, value = metric.name, metric.measure(snapshot)
-        if not metric.each:
-            yield (name, model, None), float(value)
-            return
+
+#: A metric, perhaps of a group, a model and an agent.
+Key = tuple[str, str, int | None]
+
+
+def values_of(
+    metric: type[GraphMetric],
+    model: str,
+    snapshot: Snapshot,
+    record: RecordSection,
+    groups: np.ndarray | None,
+) -> dict[Key, float]:
+    """What is recorded of a metric at one moment: of all agents, of each group, and of single agents.
+
+    Raises
+    ------
+    SimulationError
+        If a number is not finite.
+    """
+    name = metric.name
+    with np.errstate(over="ignore", invalid="ignore"):  # said below
+        value = metric.measure(snapshot)
+    recorded: dict[Key, float] = {}
+    if not metric.each:
+        recorded[name, model, None] = float(value)
+    else:
         values = np.asarray(value)
         known = ~np.isnan(values)  # agents without records held out have none
-        if name in self._record.metrics:
-            yield (name, model, None), float(values[known].mean())
-            if self._groups is not None:
-                for group in dict.fromkeys(self._groups.tolist()):
-                    members = known & (self._groups == group)
-                    if members.any():
-                        yield (f"{name}[{group}]", model, None), float(values[members].mean())
-        if name in self._record.per_agent:
-            for agent in np.flatnonzero(known):
-                yield (name, model, int(agent)), float(values[agent])
+        if name in record.metrics:
+            recorded[name, model, None] = float(values[known].mean())
+            for group in () if groups is None else dict.fromkeys(groups.tolist()):
+                members = known & (groups == group)
+                if members.any():
+                    recorded[f"{name}[{group}]", model, None] = float(values[members].mean())
+        if name in record.per_agent:
+            recorded |= {(name, model, int(agent)): float(values[agent]) for agent in np.flatnonzero(known)}
+    if not np.isfinite(list(recorded.values())).all():
+        raise SimulationError(
+            f"{name} is not finite: models grow beyond all numbers; a smaller step may help"
+        )
+    return recorded
 
 
-def _series(key: tuple[str, str, int | None], rows: list[tuple[int, float, float]]) -> Series:
+def series_of(key: Key, rows: list[tuple[int, float, float]]) -> Series:
+    """A series from its rows: step, time and value."""
     step, time, value = zip(*rows, strict=True)
     return Series(*key, np.array(step, np.int64), np.array(time, np.float64), np.array(value, np.float64))

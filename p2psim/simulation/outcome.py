@@ -2,11 +2,7 @@
 
 The caller writes the arrays. `streams_of` gives the random streams of a replica, as the scenario shares them between
 cells. `check_event_format` shows whether the events of a run folder have the format that this version reads.
-
-Beside versions, the last digits of results depend on linear algebra's kernels and on vector instructions. OpenBLAS and
-MKL choose their kernels by the processor when they are loaded (``OPENBLAS_CORETYPE`` overrides that), and NumPy its
-loops for exponentials, logarithms and sums. Kernels differ in the order in which they add, so that results differ by
-rounding. The number of threads does not matter: simulations run with one.
+`link_table` lists the links of a simulation.
 """
 
 from collections.abc import Mapping
@@ -19,14 +15,17 @@ import numpy as np
 
 from p2psim.core import __version__
 from p2psim.core.errors import FolderError
-from p2psim.core.events import COLUMNS, EVENT, FORMAT_VERSION
+from p2psim.core.events import COLUMNS, EVENT, FORMAT_VERSION, LEARNER
 from p2psim.core.randomness import Streams
 from p2psim.learning.metrics import Series
+from p2psim.network.changes import Upcoming
+from p2psim.network.graph import Graph
 from p2psim.scenario.cells import content
 from p2psim.scenario.model import Scenario
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 __all__ = ["Outcome", "Series"]
 
@@ -146,5 +145,44 @@ def streams_of(scenario: Scenario, replica: int) -> Streams:
     """Random streams of a replica; those in ``independent`` are told apart by the cell's content."""
     if not scenario.independent:
         return Streams(scenario.seed, replica)
-    variant = content(scenario)
-    return Streams(scenario.seed, replica, dict.fromkeys(scenario.independent, variant))
+    return Streams(scenario.seed, replica, dict.fromkeys(scenario.independent, content(scenario)))
+
+
+def link_table(graph: Graph, last: float, end: float | None = None) -> dict[str, np.ndarray]:
+    """Every link once, or once for each time that it was there.
+
+    Parameters
+    ----------
+    graph : Graph
+    last : float
+        Until when changes are listed.
+    end : float, optional
+        End of the run, if it has one.
+
+    Returns
+    -------
+    dict of ndarray, shape (links,) each
+        Ends ``a < b`` (the learner is −1) and ``weight``; of a graph that changes ``begin`` and ``end`` as well: a link
+        is there from `begin` on and not at `end`, which is infinite where it is there at `last`. Rows are in the order
+        of a, b and begin.
+    """
+    rows = np.repeat(np.arange(graph.agents, dtype=np.int32), np.diff(graph.indptr))
+    if graph.star:
+        return {"a": np.full(rows.size, LEARNER, np.int32), "b": rows, "weight": graph.weights}
+    columns = {"a": rows, "b": graph.indices, "weight": graph.weights}
+    if graph.changes is None:
+        return {name: values[rows < graph.indices] for name, values in columns.items()}
+    upcoming = Upcoming(graph, np.inf if end is None else end)
+    blocks = [upcoming.more()]
+    while upcoming.known <= last:
+        blocks.append(upcoming.more())
+    times, places, comes = map(np.concatenate, zip(*blocks, strict=True))
+    listed = np.flatnonzero((times <= last) & (rows < graph.indices)[places])
+    # Changes of a link follow each other, and by turns it comes and goes.
+    listed = listed[np.argsort(places[listed], kind="stable")]
+    times, places, comes = times[listed], places[listed], comes[listed]
+    begins = np.flatnonzero(comes)
+    after = np.append(times, np.inf)[begins + 1]
+    goes = np.append(places, -1)[begins + 1] == places[begins]
+    spans = {"begin": times[begins], "end": np.where(goes, after, np.inf)}
+    return {name: values[places[begins]] for name, values in columns.items()} | spans

@@ -9,8 +9,9 @@ import numpy as np
 from p2psim.data.classes import SIGNS
 from p2psim.network.graph import Graph
 
-#: Neighbours, in all of its graphs, that a case keeps; a graph that has more is drawn anew for every cell.
-_MOST_NEIGHBOURS = 2**21
+#: Graphs that a case keeps, and neighbours in all of them: cells of a replica follow each other, so that few do.
+#: A graph that has more is drawn anew for every cell.
+MOST_GRAPHS, MOST_NEIGHBOURS = 16, 2**21
 
 
 class DrawnGraphs:
@@ -26,7 +27,8 @@ class DrawnGraphs:
                 return graph
         graph = draw()
         self._kept.append((drawn_by, graph))
-        while sum(graph.indices.size for _, graph in self._kept) > _MOST_NEIGHBOURS:
+        del self._kept[:-MOST_GRAPHS]
+        while sum(graph.indices.size for _, graph in self._kept) > MOST_NEIGHBOURS:
             del self._kept[0]
         return graph
 
@@ -50,6 +52,8 @@ class PreparedData:
     warnings : tuple of str
     graphs : DrawnGraphs
         Between its agents.
+    shared : dict
+        What cells of the case have computed of it, by name.
     """
 
     problem_id: str
@@ -62,6 +66,8 @@ class PreparedData:
     fitted: dict[str, Any]
     warnings: tuple[str, ...]
     graphs: DrawnGraphs = field(default_factory=DrawnGraphs, repr=False, compare=False)
+    # Not taken over by `dataclasses.replace`: of other arrays other things are computed.
+    shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ can be compared at equal privacy.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,6 @@ from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.events import COMMIT
 from p2psim.core.times import ROUNDING, upto
 from p2psim.network.channels.draws import Airtime
-from p2psim.network.exchanges import Request
 from p2psim.network.metrics import NETWORK_METRICS, NetworkMetric, NetworkState
 from p2psim.network.section import Network
 from p2psim.network.tally import Tally
@@ -65,20 +65,22 @@ class Recorder:
         self._made = 1  # records by time, that of time 0 among them
         self._step, self._time = 0, 0.0
 
-    def read(self, events: np.ndarray) -> Marks:
-        """Records within the next chunk of events."""
+    def read(self, events: np.ndarray, kinds: np.ndarray | None = None) -> Marks:
+        """Records within the next chunk of events; ``kinds`` are those of the events, where they are at hand."""
         if not events.size:
             return NOWHERE
-        commits = np.flatnonzero(events["kind"] == COMMIT)
-        last = float(events[-1]["time"])
+        commits = np.flatnonzero((events["kind"] if kinds is None else kinds) == COMMIT)
+        last = float(events["time"][-1])
         if self._interval is None:
-            found = commits[self._every - self._step % self._every - 1 :: self._every]
+            skipped = self._every - self._step % self._every - 1
+            found = commits[skipped :: self._every]
             places, times = found + 1, events["time"][found]
+            steps = np.arange(self._step + skipped + 1, self._step + commits.size + 1, self._every)
         else:
             times = self._before(last)
             places = upto(events["time"], times)
             self._made += times.size
-        steps = self._step + np.searchsorted(commits, places)
+            steps = self._step + np.searchsorted(commits, places)
         if not self._begun and (last > 0 or commits.size):
             self._begun = True
             first = min(int(upto(events["time"], 0.0)), *commits[:1].tolist(), events.size)
@@ -97,8 +99,7 @@ class Recorder:
         """
         times = np.zeros(0 if self._begun else 1)
         if self._interval is None:
-            is_recorded = self._step % self._every == 0
-            times = times if is_recorded else np.append(times, self._time)
+            times = times if self._step % self._every == 0 else np.append(times, self._time)
         elif end is not None:
             times = np.concatenate([times, self._before(end), [end]])
         elif self._begun:
@@ -147,7 +148,9 @@ class NetworkWatch:
 
     def __init__(self, record: RecordSection, network: Network, end: float | None = None):
         self._metrics = [NETWORK_METRICS[name] for name in record.metrics if name in NETWORK_METRICS]
-        if not self._metrics:
+        self._each = [NETWORK_METRICS[name] for name in record.per_agent if name in NETWORK_METRICS]
+        self._idle = not self._metrics and not self._each
+        if self._idle:
             return
         links = network.links
         for metric in self._metrics:
@@ -157,29 +160,41 @@ class NetworkWatch:
         self._tally = Tally(links, end)
         self._paces = paces(network)
         self._rows: list[tuple[int, float, list[float]]] = []
+        self._of_each: list[list[np.ndarray]] = []
 
     def feed(self, events: np.ndarray, marks: Marks) -> None:
         """Read the next chunk of the stream, and record at its marks."""
-        if not self._metrics:
+        if self._idle:
             return
         start = 0
         for stop, step, time in zip(*(column.tolist() for column in marks), strict=True):
             self._tally.count(events[start:stop])
             state = NetworkState(self._tally, time, *self._paces)
             self._rows.append((step, time, measured(self._metrics, state)))
+            self._of_each.append([metric.measure_each(state) for metric in self._each if metric.measure_each])
             self._tally.heard[:] = False
             start = stop
         self._tally.count(events[start:])
 
     def finish(self) -> tuple[Series, ...]:
         """All series."""
-        if not self._metrics:
+        if self._idle:
             return ()
         steps, times, values = map(np.array, zip(*self._rows, strict=True))
-        return tuple(
+        return *(
             Series(metric.name, "main", None, steps, times, np.ascontiguousarray(values[:, i]))
             for i, metric in enumerate(self._metrics)
+        ), *(
+            series
+            for i, metric in enumerate(self._each)
+            for series in _of_agents(metric.name, steps, times, np.array([row[i] for row in self._of_each]))
         )
+
+
+def _of_agents(name: str, steps: np.ndarray, times: np.ndarray, values: np.ndarray) -> Iterator[Series]:
+    """A series for each agent, from values of shape (records, n)."""
+    for agent, column in enumerate(np.ascontiguousarray(values.T)):
+        yield Series(name, "main", agent, steps, times, column)
 
 
 def measured(metrics: Sequence[type[NetworkMetric]], state: NetworkState) -> list[float]:
@@ -205,7 +220,7 @@ def paces(network: Network) -> tuple[float, Airtime, int]:
     exchange, agents = network.exchange, network.links.agents
     rates = network.rates if network.rates is not None else np.ones(agents)
     rate = float(rates.sum()) if exchange.has_clocks else 0.0
-    return rate, network.airtime, exchange.places(agents) if isinstance(exchange, Request) else 1
+    return rate, network.airtime, exchange.places(agents)
 
 
 class Spending:
@@ -220,14 +235,18 @@ class Spending:
     """
 
     def __init__(self, record: RecordSection, plan: Plan, totals: Totals | None):
-        self._on = not SPENDING.keys().isdisjoint(record.metrics)
+        self._of_all, self._of_each = (
+            bool(SPENDING.keys() & kept) for kept in (record.metrics, record.per_agent)
+        )
+        self._on = self._of_all or self._of_each
         self._plan, self._totals = plan, totals
         # The mean over agents of what their own releases cost; of a record that several hold it is a maximum.
         alone = plan.limit.holders == 1
         self._adds_up = alone and (not plan.mechanism.is_private or is_pure(plan.mechanism.noise))
         self._parts: list[Releases] = []
-        self._rows: list[tuple[int, float, float]] = []
-        self._spent = mean_spent(plan, joined([]), totals) if self._on else 0.0
+        self._rows: list[tuple[int, float, float, Any]] = []
+        self._each = spent_by_each(plan, joined([]), totals) if self._on else np.zeros(0)
+        self._spent = float(self._each.mean()) if self._on else 0.0
 
     def feed(self, releases: Releases, marks: Marks) -> None:
         """Read the releases of the next chunk of the stream, and record at its marks."""
@@ -235,32 +254,38 @@ class Spending:
             return
         counts = np.searchsorted(releases.places, marks.places).tolist()
         if self._adds_up:
-            costs = _costs(self._plan, releases, self._totals) / self._plan.budget.size
-            spent = [self._spent, *(self._spent + np.cumsum(costs)).tolist()]
+            costs = _costs(self._plan, releases, self._totals)
+            spent = [self._spent, *(self._spent + np.cumsum(costs / self._each.size)).tolist()]
             values = [spent[count] for count in counts]
             self._spent = spent[-1]
+            each = [self._each] * len(counts)
+            if self._of_each:
+                ends = pairwise([0, *counts, costs.size])
+                new = [np.bincount(releases.agents[i:j], costs[i:j], self._each.size) for i, j in ends]
+                *each, self._each = self._each + np.cumsum(new, axis=0)
         else:
             parts = ([*self._parts, _first(releases, count)] for count in counts)
-            values = [mean_spent(self._plan, joined(pieces), self._totals) for pieces in parts]
+            each = [spent_by_each(self._plan, joined(pieces), self._totals) for pieces in parts]
+            values = [float(one.mean()) for one in each]
             self._parts.append(releases)
-        self._rows += zip(marks.steps.tolist(), marks.times.tolist(), values, strict=True)
+        numbers = each if self._of_each else counts
+        self._rows += zip(marks.steps.tolist(), marks.times.tolist(), values, numbers, strict=True)
 
     def finish(self) -> tuple[Series, ...]:
         """The series."""
         if not self._on:
             return ()
-        steps, times, values = zip(*self._rows, strict=True)
         (name,) = SPENDING
-        return (Series(name, "main", None, np.array(steps), np.array(times), np.array(values)),)
+        steps, times, values, each = map(np.array, zip(*self._rows, strict=True))
+        mean = (Series(name, "main", None, steps, times, values),) * self._of_all
+        return *mean, *(_of_agents(name, steps, times, each) if self._of_each else ())
 
 
-def mean_spent(plan: Plan, releases: Releases, totals: Totals | None) -> float:
-    """What is spent after these releases, from the first on."""
+def spent_by_each(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:
+    """What each agent has spent after these releases, from the first on, shape (n,)."""
     pure = plan.mechanism.is_private and is_pure(plan.mechanism.noise)
     accountant = "basic" if pure else plan.limit.enforce
-    return float(
-        plan.epsilon(accountant, plan.charges(Claims.of(plan, releases, totals), plan.limit.start)).mean()
-    )
+    return plan.epsilon(accountant, plan.charges(Claims.of(plan, releases, totals), plan.limit.start))
 
 
 def _costs(plan: Plan, releases: Releases, totals: Totals | None) -> np.ndarray:
@@ -286,8 +311,8 @@ def compare_spending(
         return
     releases, _ = ReleaseCounter.empty(plan.budget.size, queries).read(events)
     totals = plan.totals([releases])
+    counts = np.searchsorted(releases.places, marks.places).tolist()
+    each = np.array([spent_by_each(plan, _first(releases, count), totals) for count in counts])
     for one in series:
-        counts = np.searchsorted(releases.places, marks.places)
-        again = np.array([mean_spent(plan, _first(releases, count), totals) for count in counts.tolist()])
-        finite = again[np.isfinite(again)]
-        yield Compared(one.value, again, max(1.0, finite.max(initial=0.0)))
+        again = each.mean(axis=1) if one.agent is None else each[:, one.agent]
+        yield Compared(one.value, again, max(1.0, again[np.isfinite(again)].max(initial=0.0)))

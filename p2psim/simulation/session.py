@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,8 +12,7 @@ from p2psim.network.simulation import simulate_events
 from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.cell import PreparedCell
+from p2psim.simulation.algorithms import PreparedCell, adapter_of
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.workspace import Workspace
@@ -29,6 +29,11 @@ class EventChunk:
     releases: Releases
     unit: np.ndarray
     counter: ReleaseCounter
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """Kinds of the events, one byte after the other: to look for them in the events reads all of their memory."""
+        return np.ascontiguousarray(self.events["kind"])
 
 
 class EventCache:
@@ -101,6 +106,7 @@ class Session:
 
     def __init__(self) -> None:
         self.workspace = Workspace(None)
+        self._used: Workspace | None = None
         self.events = EventCache()
         # By the scenario's id, the case's and, where each replica draws its own, the replica; with the scenario, so
         # that its id stays its own.
@@ -112,6 +118,9 @@ class Session:
         self, scenario: Scenario, replica: int, workspace: Workspace
     ) -> tuple[PreparedData, PreparedCell]:
         """Case and cell of a scenario (without a sweep) in one replica."""
+        if workspace is not self._used:  # of another study: its cells hold their data
+            self.cells.clear()
+            self._used = workspace
         case = workspace.case(scenario, replica)
         only = replica if scenario.data.redrawn or _is_drawn(scenario) else None
         key = id(scenario), case.problem_id, only
@@ -130,5 +139,5 @@ class Session:
 def _is_drawn(scenario: Scenario) -> bool:
     """Whether every replica draws something of a cell anew: its graph, its first models, or a baseline's noise."""
     learning = scenario.learning
-    parts = [scenario.network.topology, getattr(learning.algorithm, "start", None), *learning.baselines]
+    parts = [scenario.network.topology, learning.algorithm.first_models, *learning.baselines]
     return any(getattr(part, "is_random", False) and getattr(part, "seed", None) is None for part in parts)

@@ -19,11 +19,9 @@ from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.cell import Assessment, with_spent
+from p2psim.simulation.algorithms import Assessment, adapter_of, with_spent
 from p2psim.simulation.algorithms.replay import ReplaySetup
-from p2psim.simulation.links import link_table
-from p2psim.simulation.outcome import Outcome, streams_of
+from p2psim.simulation.outcome import Outcome, link_table, streams_of
 from p2psim.simulation.recorder import NetworkWatch, Recorder, Spending
 from p2psim.simulation.session import EventChunk, Session
 from p2psim.simulation.workspace import Workspace
@@ -78,14 +76,14 @@ def simulate(
     counter, last = ReleaseCounter.empty(setup.network.links.agents), 0.0
     for chunk in read():
         noise = setup.plan.noise(chunk.unit, chunk.releases, totals)
-        marks = recorder.read(chunk.events)
+        marks = recorder.read(chunk.events, chunk.kinds)
         replay.feed(chunk.events, noise, chunk.releases.places, marks)
         watch.feed(chunk.events, marks)
         spending.feed(chunk.releases, marks)
         released.append(chunk.releases)
-        losses.read(chunk.events)
+        losses.read(chunk.events, chunk.kinds)
         counter = chunk.counter
-        last = float(chunk.events[-1]["time"])
+        last = float(chunk.events["time"][-1])
         if record.events:
             # As columns at once: a processor's cache still holds the chunk, which need not be kept.
             events.append(event_table(chunk.events))
@@ -99,11 +97,10 @@ def simulate(
     result, releases = replay.finish(marks), joined(released)
     caveats = cell.caveats(replay.violations)
     lost = losses.releases * setup.queries, losses.deliveries
-    accountants = scenario.privacy.accountant
     return Outcome(
         ended=cache.ended,
         series=result.series + watch.finish() + spending.finish(),
-        ledger=ledger(setup.plan, *lost, releases, totals, accountants, caveats),
+        ledger=ledger(setup.plan, *lost, releases, totals, scenario.privacy.accountant, caveats),
         agents=cell.agents(),
         columns=tuple(events),
         links=link_table(setup.network.links, last, setup.time) if record.events else None,
@@ -161,8 +158,8 @@ def sample(
     return stretches, ended
 
 
-def check(scenario: Scenario, workspace: Workspace) -> Assessment:
-    """Facts of one cell, and warnings, before it runs."""
+def check(scenario: Scenario, workspace: Workspace, keep: bool = False) -> Assessment:
+    """Facts of one cell, and warnings, before it runs; with `keep`, it is kept for simulations of this process."""
     case = workspace.case(scenario, 0)
     for key in ("loss", "algorithm"):
         part: Any = getattr(scenario.learning, key)
@@ -172,15 +169,13 @@ def check(scenario: Scenario, workspace: Workspace) -> Assessment:
             message = f"{part.kind} cannot be compiled: {first_line(error)}"
             raise MeaningError(f"learning.{key}", message) from None
     try:
-        cell = adapter_of(scenario).cell(scenario, case, 0)
-        facts = cell.assess()
+        new = adapter_of(scenario).cell
+        cell = SESSION.cell(scenario, 0, workspace)[1] if keep else new(scenario, case, 0)
+        facts = cell.assessment
     except AgentError as error:
         raise error.named(case.labels) from None
-    return replace(
-        facts,
-        privacy=with_spent(facts.privacy, cell.setup.plan, scenario.privacy.accountant),
-        warnings=(*facts.warnings, *early_end_warning(cell.setup)),
-    )
+    privacy = with_spent(facts.privacy, cell.setup.plan, scenario.privacy.accountant)
+    return replace(facts, privacy=privacy, warnings=(*facts.warnings, *early_end_warning(cell.setup)))
 
 
 #: Moments at which it is asked whether all are spent.
@@ -216,10 +211,15 @@ def early_end_warning(setup: ReplaySetup) -> list[str]:
 
 
 def early_end_notice(setup: ReplaySetup, made: np.ndarray, commits: int, time: float) -> list[str]:
-    """Warning for a run that has ended since nobody can act any more, if budgets are a reason."""
+    """Warning for a run that has ended since nobody can act any more, if budgets are why or commits are missing."""
     limits = setup.limits
     if limits is None or setup.network.goes_on or not (made >= limits).any():
-        return []
+        if setup.commits is None:
+            return []
+        where = f"commit {commits:,} of {setup.commits:,}"
+        return [
+            f"the run ended at {where}: nobody could act any more, as where all agents have left for good"
+        ]
     if setup.commits is not None:
         return [_message(f"commit {commits:,} of {setup.commits:,}", setup, "ended")]
     return [_message(f"time {time:.3g} of {setup.time:g}", setup, "ended")]

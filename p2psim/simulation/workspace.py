@@ -81,9 +81,8 @@ class Workspace:
         """Identifiers of the cases on disk."""
         if self.directory is None or not self.directory.is_dir():
             return []
-        return sorted(
-            path.name for path in self.directory.iterdir() if path.is_dir() and "." not in path.name
-        )
+        folders = (path.name for path in self.directory.iterdir() if path.is_dir())
+        return sorted(name for name in folders if "." not in name)
 
     def arrays(self, problem_id: str) -> dict[str, np.ndarray]:
         """Arrays of a case, for the run folder.
@@ -118,8 +117,7 @@ def _write(case: PreparedData, place: Path) -> None:
     aside.mkdir(parents=True)
     for name, array in case.arrays.items():
         np.save(aside / f"{name}.npy", array, allow_pickle=False)
-    known = {key: getattr(case, key) for key in _KNOWN_OF_CASE}
-    (aside / "case.json").write_text(json.dumps(known))
+    (aside / "case.json").write_text(json.dumps({key: getattr(case, key) for key in _KNOWN_OF_CASE}))
     try:
         os.rename(aside, place)
     except OSError:
@@ -132,9 +130,8 @@ def _read(place: Path) -> PreparedData:
     known = json.loads((place / "case.json").read_text())
     for key in ("labels", "groups", "warnings"):
         known[key] = tuple(known[key]) if known[key] is not None else None
-    arrays = {
-        path.stem: np.load(path, mmap_mode="r").view(np.ndarray) for path in sorted(place.glob("*.npy"))
-    }
+    files = sorted(place.glob("*.npy"))
+    arrays = {path.stem: np.load(path, mmap_mode="r").view(np.ndarray) for path in files}
     return PreparedData(problem_id=place.name, arrays=arrays, **known)
 
 
@@ -205,8 +202,7 @@ def member_names(path: Path) -> list[str]:
 def read_member(path: Path, name: str) -> np.ndarray:
     """Read one array."""
     with np.load(path) as archive:
-        array: np.ndarray = archive[name]
-        return array
+        return archive[name]
 
 
 class RunArrays(Mapping[tuple[int, int], Any]):
@@ -224,8 +220,7 @@ class RunArrays(Mapping[tuple[int, int], Any]):
         name = self._names[run]
         assert self._archive is not None
         with self._archive.open(name) as member:
-            array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
-            return array
+            return np.lib.format.read_array(member, allow_pickle=False)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self._names)

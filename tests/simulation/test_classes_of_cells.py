@@ -6,6 +6,7 @@ from graph_cases import graph_scenario
 from star_cases import scenario
 
 from p2psim.core.errors import MeaningError
+from p2psim.simulation.simulate import simulate
 from p2psim.simulation.workspace import Workspace
 
 FRUITS = ["fig", "pear", "plum", "pear", "fig", "pear"]
@@ -79,3 +80,25 @@ def test_a_star_without_held_out_records_has_no_arrays_of_them(fruits):
     intercept["learning"]["loss"] = {"kind": "hinge"}
     one = type(of_star(fruits)).from_dict(intercept)
     assert (np.asarray(Workspace(None).case(one, 0).arrays["test_X"])[:, -1] == 1).all()
+
+
+def test_signs_are_two_classes_of_a_model_of_classes(tmp_path):
+    """One step of softmax regression from zero along the mean of x·(1/2 − 1[its class]): of labels ±1 without names."""
+    tree = {
+        "name": "signs",
+        "network": {"topology": {"kind": "star", "agents": 2}, "exchange": "round"},
+        "data": {"source": {"kind": "linear-classification", "dimension": 3, "points": 20}},
+        "learning": {
+            "algorithm": {"kind": "fedavg", "step": 0.5, "commits": 1},
+            "model": "softmax",
+            "regularizer": {"l2": 0.01},
+        },
+        "record": {"metrics": ["objective"], "models": True},
+    }
+    made, workspace = type(scenario({})).from_dict(tree), Workspace(tmp_path)
+    case, outcome = workspace.case(made, 0), simulate(made, 0, workspace)
+    assert case.class_names == ("-1", "1")
+    X, y = np.column_stack([case.arrays["X"], np.ones(40)]), case.arrays["y"]
+    weights = [-0.5 * (X * (0.5 - (y == c))[:, None]).mean(axis=0) for c in (0, 1)]
+    expected = np.concatenate([*(w[:3] for w in weights), [w[3] for w in weights]])
+    np.testing.assert_allclose(outcome.models[-1].squeeze(), expected, rtol=1e-12)

@@ -15,17 +15,26 @@ CLIP = {"privacy.sensitivity": {"kind": "clip", "bound": 1.0}}
 GOSSIP = {"kind": "gossip", "mode": "push"}
 FREE = {"kind": "linear-classification", "dimension": 3, "points": 20, "x": "gaussian", "test_points": 5}
 
+NUMBERS = {"kind": "linear-regression", "dimension": 3, "points": 20, "x": "gaussian"}
+
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"record.metrics": ["relative_fitness"]}, "record.metrics.0: unknown metric 'relative_fitness'; known: obj"),
+        (
+            {"record.metrics": ["relative_fitness"]},
+            "record.metrics.0: relative_fitness is of other algorithms than coordinate-descent; known: obj",
+        ),
         ({"record.metrics": ["objectve"]}, "did you mean objective?"),
         ({"record.per_agent": ["objective"]}, "record.per_agent.0: objective is one number for all agents; record it"),
         ({"record.per_agent": ["accuracy"]}, "record.per_agent.0: unknown metric 'accuracy'"),
         ({"record.per_agent": ["test_rmse"] * 2}, "record.per_agent.1: test_rmse is named twice"),
         ({"record.by": "group", "data.groups": None}, "record.by: group needs groups of agents: give data.groups"),
         ({"record.by": "label"}, "record.by: "),
+        (
+            {"record.by": "degree", "record.metrics": ["objective_gap"], "record.per_agent": ["test_accuracy"]},
+            "record.by: has no effect: record.metrics has no metric that single agents have; such are test_accuracy",
+        ),
         ({"learning.loss": "hinge"}, "learning.loss: coordinate-descent needs a smooth loss, such as squared or"),
         ({"network.exchange": "request"}, "network.exchange: coordinate-descent needs broadcast or gossip, got req"),
         (
@@ -67,11 +76,18 @@ def test_what_contradicts_itself(changes, said):
             {"learning.regularizer.l2": "inverse-size"},
             "learning.regularizer.l2: inverse-size is for agents on a graph",
         ),
-        ({"record.metrics": ["objective_gap"]}, "record.metrics.0: unknown metric 'objective_gap'"),
-        ({"record.per_agent": ["isolated_fitness"]}, "record.per_agent: is for agents on a graph"),
-        ({"record.by": "group"}, "record.by: is for agents on a graph"),
+        (
+            {"record.metrics": ["objective_gap"]},
+            "record.metrics.0: objective_gap is of other algorithms than async-star",
+        ),
+        (
+            {"record.per_agent": ["worst_decile_rmse"]},
+            "record.per_agent.0: worst_decile_rmse is of other algorithms than async-star",
+        ),
+        ({"record.by": "degree"}, "record.by: degree is for agents on a graph"),
+        ({"record.by": "cluster"}, "record.by: cluster is for agents on a graph"),
         ({"learning.baselines": ["local"]}, "learning.baselines: are for agents on a graph"),
-        ({"privacy.when_spent": "coast"}, "privacy.when_spent: an owner of a star has nothing to tell"),
+        ({"privacy.when_spent": "coast"}, "privacy.when_spent: an owner of a star sends nothing"),
         (
             {"network.exchange": "broadcast"},
             "network.exchange: async-star needs request or poll, got broadcast",
@@ -99,6 +115,10 @@ def test_what_is_for_graphs_is_refused_on_a_star(changes, said):
         ),
         ({"learning.baselines": ["local-dp"], "privacy": {"mechanism": "none"}}, "learning.baselines.0: local-dp"),
         ({"learning.loss": "squared", "data.scale": {}}, "privacy.sensitivity: bounds needs a bound on θ"),
+        (
+            {"learning.loss": "squared", "data.source": NUMBERS, "data.test_fraction": 0.2, "data.scale": {}, **CLIP},
+            "record.metrics.0: test_accuracy is of labels that are classes; these are numbers: record test_rmse",
+        ),
         ({"network.topology.agents": 5, "data.source.agents": 6}, "agents"),
         ({"network.topology": {"kind": "knn", "neighbours": 2, "agents": 9}}, "network.topology: knn needs profiles"),
         ({"privacy.epsilon": {0: 1.0}}, "privacy.epsilon: agent 1 has no value"),

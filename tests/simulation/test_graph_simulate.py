@@ -220,7 +220,7 @@ def test_simulation_is_what_the_reference_makes_of_its_records(workspace, change
 
 
 def accuracies(problem, theta):
-    """A class that is not told counts as half right."""
+    """A class without a sign counts as half right."""
     found = []
     for i, (a, b) in enumerate(itertools.pairwise(problem.test_offsets)):
         told = np.sign(problem.test_X[a:b] @ theta[i])

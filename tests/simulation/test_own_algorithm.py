@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from plugin_cases import PARTS, PLUGINS, p2psim, within
+from plugin_cases import PARTS, PLUGINS, p2psim, started, within
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_the_same_bytes_with_one_worker(finished: Path, tmp_path: Path) -> None:
 def test_the_same_bytes_from_workers_of_dask(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     scenario = str(PLUGINS / "gossip_sgd.yaml")
-    done = p2psim("run", scenario, "--out", str(out), "--executor", "dask", "--jobs", "2", *PARTS)
+    done = started("run", scenario, "--out", str(out), "--executor", "dask", "--jobs", "2", *PARTS)
     assert done.returncode == 0, done.stderr
     for name in ("metrics.parquet", "ledger.parquet", "events.parquet", "scenario.yaml"):
         assert (out / name).read_bytes() == (finished / name).read_bytes()
@@ -69,7 +69,7 @@ def test_a_changed_number_is_found(finished: Path, tmp_path: Path) -> None:
         (
             "forecast",
             (),
-            "forecasts on graphs are of coordinate-descent, averaging, decentralised-sgd; got gossip-sgd",
+            "forecasts on graphs cover coordinate-descent, averaging, decentralised-sgd; got gossip-sgd",
         ),
         ("audit", (), "releases of gossip-sgd were not audited"),
         (

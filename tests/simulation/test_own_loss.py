@@ -59,5 +59,5 @@ def test_simulated_and_recomputed(made: Scenario, tmp_path: Path) -> None:
 
 
 def test_audits_refuse_a_loss_whose_worst_records_are_unknown() -> None:
-    with pytest.raises(MeaningError, match=r"learning\.loss: worst records are known of .* not of huber"):
+    with pytest.raises(MeaningError, match=r"learning\.loss: worst records are known for .* not for huber"):
         pairs(GradientLimits(Huber(), np.inf, 1.0, 1), 3)

@@ -28,7 +28,7 @@ from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
 from p2psim.network.topologies import Star, draw_links
 from p2psim.scenario.record import EveryTime, RecordSection
-from p2psim.simulation.network_check import compare_network
+from p2psim.simulation.check import compare_network
 from p2psim.simulation.recorder import NetworkWatch, Recorder, marks_of_run
 
 N = 2000

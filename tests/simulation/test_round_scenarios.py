@@ -30,7 +30,7 @@ SLOW = {"kind": "round", "interval": 0.3, "response": {"exponential": 0.5}, "dea
             "learning.algorithm.c1: must be a positive number of at most 1e+100, got 1e+308",
         ),
         ({"network.clock": {"rate": 2}}, "network.clock: agents have no clock under round"),
-        ({"record.metrics": ["waiting_time"]}, "for a learner that serves who asks"),
+        ({"record.metrics": ["waiting_time"]}, "for a learner that serves owners on request"),
         ({"privacy.sensitivity": "bounds"}, "bounds needs models that stay in Θ"),
         ({"privacy.allocation": {"kind": "cap", "tail": 0.01}}, "needs exchange: request"),
         ({"network.exchange": {"kind": "round", "deadline": 0}}, "network.exchange.deadline"),
@@ -259,5 +259,5 @@ def test_check_warns_of_steps_that_do_nothing_or_too_much():
     assert "hardly" not in warnings(rho=2.0)
     assert "too far" not in warnings(rho=2.0)
     for c1 in (1e4, 1e100):
-        assert "thrown about in Θ" in warnings(AVERAGING, c1=c1)
+        assert "does not settle in Θ" in warnings(AVERAGING, c1=c1)
     assert "thrown" not in warnings(AVERAGING)

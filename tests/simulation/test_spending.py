@@ -19,25 +19,25 @@ GAUSSIAN = {
     "privacy.accountant": "gaussian",
     "privacy.sensitivity": {"kind": "clip", "norm": "l2", "bound": 1.0},
 }
+OF_STAR = {"record.metrics": ["relative_fitness", "epsilon_spent"], "record.per_agent": ["epsilon_spent"]}
+OF_GRAPH = OF_STAR | {"record.metrics": ["objective", "epsilon_spent"]}
 CASES = {
-    "star": star_scenario({"record.metrics": ["relative_fitness", "epsilon_spent"]}),
+    "star": star_scenario({**OF_STAR}),
     "star, cap": star_scenario(
         {
-            "record.metrics": ["relative_fitness", "epsilon_spent"],
+            **OF_STAR,
             "privacy.allocation": {"kind": "cap", "releases": 7},
             "record.every": {"time": 2.0},
             "network.channel.loss": 0.2,
         }
     ),
-    "star, gaussian": star_scenario({"record.metrics": ["relative_fitness", "epsilon_spent"], **GAUSSIAN}),
-    "star, batches": star_scenario({"record.metrics": ["relative_fitness", "epsilon_spent"], **BATCH}),
-    "graph": graph_scenario({"record.metrics": ["objective", "epsilon_spent"], "record.every": 3}),
-    "graph, clairvoyant": graph_scenario(
-        {"record.metrics": ["objective", "epsilon_spent"], "privacy.allocation": "uniform"}
-    ),
+    "star, gaussian": star_scenario({**OF_STAR, **GAUSSIAN}),
+    "star, batches": star_scenario({**OF_STAR, **BATCH}),
+    "graph": graph_scenario({**OF_GRAPH, "record.every": 3}),
+    "graph, clairvoyant": graph_scenario({**OF_GRAPH, "privacy.allocation": "uniform"}),
     "graph, private start": graph_scenario(
         {
-            "record.metrics": ["objective", "epsilon_spent"],
+            **OF_GRAPH,
             "learning.algorithm.start": {"kind": "private", "epsilon": 2.0},
         }
     ),
@@ -45,7 +45,9 @@ CASES = {
 
 
 def spent_of(outcome):
-    (series,) = [one for one in outcome.series if one.metric == "epsilon_spent"]
+    series, *of_each = [one for one in outcome.series if one.metric == "epsilon_spent"]
+    assert [one.agent for one in of_each] == outcome.ledger["agent"].tolist()
+    np.testing.assert_allclose(np.mean([one.value for one in of_each], axis=0), series.value, rtol=1e-9)
     return series
 
 
@@ -55,6 +57,10 @@ def test_spending_ends_where_the_ledger_does_and_never_falls(case, tmp_path):
     series = spent_of(outcome)
     assert series.value[-1] == pytest.approx(outcome.ledger["epsilon_claimed"].mean(), rel=1e-9)
     assert (np.diff(series.value) >= -1e-12).all()
+    last = [
+        one.value[-1] for one in outcome.series if one.metric == "epsilon_spent" and one.agent is not None
+    ]
+    assert last == pytest.approx(list(outcome.ledger["epsilon_claimed"]), rel=1e-9)
     others = [one for one in outcome.series if one.metric != "epsilon_spent" and one.model == "main"]
     assert series.step.tolist() == others[0].step.tolist()
     assert series.time.tolist() == others[0].time.tolist()
@@ -72,7 +78,7 @@ def test_each_answer_of_a_star_costs_its_share_when_it_is_sent(tmp_path):
 
 
 def test_without_noise_the_first_release_costs_everything(tmp_path):
-    bare = {"privacy": {"mechanism": "none"}, "record.metrics": ["relative_fitness", "epsilon_spent"]}
+    bare = {"privacy": {"mechanism": "none"}, **OF_STAR}
     values = spent_of(simulate(star_scenario(bare), 0, Workspace(tmp_path))).value
     assert values[0] == 0
     assert np.isinf(values[1:]).all()

@@ -36,3 +36,29 @@ def test_steps_outside_the_stability_range(rho, smallest, said):
     assert not any("inf" in warning.split() for warning in warnings)
     assert all(any(text in warning for warning in warnings) for text in said)
     assert bool(warnings) == bool(said)
+
+
+def test_features_that_depend_on_each_other_are_no_slow_direction(tmp_path):
+    """Categories of a one-hot column add up to one: standardised they lie in a plane."""
+    rows = "\n".join(f"{i % 4},{'abc'[i % 3]},{(7 * i) % 11}" for i in range(96))
+    (tmp_path / "t.csv").write_text(f"owner,city,y\n{rows}\n", encoding="utf-8")
+    tree = {
+        "name": "flat",
+        "network": {"topology": "star", "exchange": "request"},
+        "data": {
+            "source": {"kind": "csv", "path": str(tmp_path / "t.csv"), "y": "y", "categories": "one-hot"},
+            "partition": {"kind": "column", "column": "owner"},
+            "public": {"last": 30},
+            "features": ["standardise"],
+        },
+        "learning": {
+            "algorithm": {"kind": "async-star", "horizon": 500, "rho": 20.0, "theta_max": 10},
+            "loss": "squared",
+            "regularizer": {"l2": 0.001},
+        },
+        "privacy": {"mechanism": "none"},
+    }
+    checked = check_scenario(p2psim.Scenario.from_dict(tree), "")
+    (warning,) = [one for one in warnings_of(checked.cells, checked.facts) if "λ_min" in one]
+    assert "features depend on each other linearly" in warning
+    assert "e-1" not in warning

@@ -11,29 +11,42 @@ from functools import lru_cache
 import numpy as np
 
 from p2psim.core.distributions import Distribution, Quantity
+from p2psim.core.errors import MeaningError
 from p2psim.data.classes import SIGNS
 from p2psim.data.prepare import Prepared
+from p2psim.learning.graph.metrics import GRAPH_METRICS
 from p2psim.network.channels.draws import EdgeValue
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.exchanges import Request, Round
+from p2psim.network.channels.effects import GilbertElliott
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.section import Network
 from p2psim.network.spectrum import spectral_facts
+from p2psim.network.verify_messages import NEVER
 from p2psim.scenario.model import Scenario
 from p2psim.theory.neighbours import neighbour_facts
 from p2psim.theory.star import answer_frequencies
 
 
 def names_of(prepared: Prepared) -> dict[str, np.ndarray]:
-    """Names and groups of the agents as arrays of a case, and names of classes where labels say more than ±1.
+    """Names, groups and columns of the agents as arrays of a case, and names of classes other than ±1.
 
-    No groups where there are none.
+    No groups and no columns where there are none.
     """
     names = {"labels": prepared.labels} | ({"groups": prepared.groups} if prepared.groups else {})
     if prepared.class_names and prepared.class_names != SIGNS:
         names["classes"] = prepared.class_names
-    return {key: np.array(values, dtype=np.str_) for key, values in names.items()}
+    arrays = {key: np.array(values, dtype=np.str_) for key, values in names.items()}
+    if prepared.columns:
+        arrays["column_names"] = np.array(list(prepared.columns), dtype=np.str_)
+        arrays["columns"] = np.array(list(prepared.columns.values()))
+    return arrays
+
+
+def columns_of(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Columns that have one number per owner, of the arrays of a case; possibly none."""
+    if "columns" not in arrays:
+        return {}
+    return dict(zip(arrays["column_names"].tolist(), arrays["columns"], strict=True))
 
 
 def with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
@@ -41,38 +54,52 @@ def with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
     return np.ascontiguousarray(np.column_stack([X, np.ones(len(X))]) if intercept else X)
 
 
+def refuse_tests(scenario: Scenario) -> None:
+    """Raise a MeaningError if a metric needs records held out; called where there are none."""
+    for key in ("metrics", "per_agent"):
+        for i, name in enumerate(getattr(scenario.record, key)):
+            if name in GRAPH_METRICS and GRAPH_METRICS[name].needs_tests:
+                message = f"{name} needs records held out: test_points of the source, or data.test_fraction"
+                raise MeaningError(f"record.{key}.{i}", message)
+
+
 def held_out(prepared: Prepared, intercept: bool) -> dict[str, np.ndarray]:
     """Records that the agents keep for tests, as arrays of a case; possibly none."""
-    return {
-        "test_X": with_intercept(prepared.test_X, intercept),
-        "test_y": prepared.test_y,
-        "test_offsets": prepared.test_offsets,
-    }
+    X = with_intercept(prepared.test_X, intercept)
+    return {"test_X": X, "test_y": prepared.test_y, "test_offsets": prepared.test_offsets}
 
 
-def kinds_of(by: str | None, groups: Sequence[str] | None, links: Graph) -> tuple[str, ...] | None:
+def kinds_of(scenario: Scenario, groups: Sequence[str] | None, links: Graph) -> tuple[str, ...] | None:
     """What kind of agent each is, for means over those of a kind; None where none are recorded.
 
     Parameters
     ----------
-    by : {"group", "degree", "cluster"}, optional
-        `p2psim.scenario.record.RecordSection.by`.
+    scenario : Scenario
+        Its ``record.by`` says which kinds; Louvain's method and the sizes of blocks depend on the rest.
     groups : sequence of str, optional
         The agents' groups.
     links : Graph
     """
+    by = scenario.record.by
     if by is None or by == "group":
         return None if by is None or groups is None else tuple(groups)
     if by == "degree":
         return tuple(f"degree {degree}" for degree in np.diff(links.indptr).tolist())
+    if by == "block":
+        sizes = enumerate(scenario.network.topology.block_sizes(links.agents), 1)
+        return tuple(f"block {number}" for number, size in sizes for _ in range(size))
     import networkx as nx
 
     rows = np.repeat(np.arange(links.agents), np.diff(links.indptr))
     graph: nx.Graph[int] = nx.empty_graph(links.agents)
     graph.add_edges_from(zip(rows.tolist(), links.indices.tolist(), strict=True))
     kinds = [""] * links.agents
-    clusters = sorted(map(sorted, nx.community.greedy_modularity_communities(graph)))
-    for number, cluster in enumerate(clusters, 1):
+    communities = (
+        nx.community.louvain_communities(graph, seed=scenario.seed % 2**32)
+        if by == "louvain"
+        else nx.community.greedy_modularity_communities(graph)
+    )
+    for number, cluster in enumerate(sorted(map(sorted, communities)), 1):
         for agent in cluster:
             kinds[agent] = f"cluster {number}"
     return tuple(kinds)
@@ -84,14 +111,15 @@ def members_of(arrays: Mapping[str, np.ndarray]) -> Members:
     Parameters
     ----------
     arrays : mapping
-        Of the case: ``labels``, perhaps ``groups``, ``offsets`` and ``y``.
+        Of the case: ``labels``, perhaps ``groups`` and ``columns``, ``offsets`` and ``y``.
     """
     offsets, y = arrays["offsets"], arrays["y"]
     records = np.diff(offsets)
     sums = np.diff(np.concatenate([[0.0], np.cumsum(y)])[offsets])
     labels = np.divide(sums, records, out=np.zeros(records.size), where=records > 0)
     groups = tuple(arrays["groups"].tolist()) if "groups" in arrays else None
-    return Members(tuple(arrays["labels"].tolist()), groups, {"records": records, "label": labels})
+    known = {"records": records, "label": labels}
+    return Members(tuple(arrays["labels"].tolist()), groups, known, columns_of(arrays))
 
 
 @lru_cache(maxsize=8)
@@ -129,26 +157,27 @@ def graph_centralities(links: Graph) -> dict[str, np.ndarray]:
 
     Of a graph that changes, degrees count those who can ever be neighbours, and there are no other centralities.
     """
-    key = links.indptr.tobytes(), links.indices.tobytes()
-    return _centralities(*key, _MOST_CENTRALITIES if links.changes is None else 0)
-
-
-@lru_cache(maxsize=8)
-def _centralities(indptr_bytes: bytes, indices_bytes: bytes, most: int) -> dict[str, np.ndarray]:
-    indptr, indices = np.frombuffer(indptr_bytes, np.int64), np.frombuffer(indices_bytes, np.int32)
-    degrees = np.diff(indptr)
+    degrees = np.diff(links.indptr)
     n = degrees.size
     table: dict[str, np.ndarray] = {
         "degree": degrees.astype(np.int32),
         "degree_centrality": degrees / max(n - 1, 1),
     }
-    if n > most:
+    if n > _MOST_CENTRALITIES or links.changes is not None:
         return table | {f"{name}_centrality": np.full(n, np.nan) for name in ("closeness", "betweenness")}
+    return table | _centralities(links.indptr.tobytes(), links.indices.tobytes())
+
+
+@lru_cache(maxsize=8)
+def _centralities(indptr_bytes: bytes, indices_bytes: bytes) -> dict[str, np.ndarray]:
     import rustworkx as rx
 
+    indptr, indices = np.frombuffer(indptr_bytes, np.int64), np.frombuffer(indices_bytes, np.int32)
+    n = indptr.size - 1
+    table: dict[str, np.ndarray] = {}
     graph: rx.PyGraph[None, None] = rx.PyGraph()
     graph.add_nodes_from([None] * n)
-    owners = np.repeat(np.arange(n), degrees)
+    owners = np.repeat(np.arange(n), np.diff(indptr))
     once = owners < indices
     graph.extend_from_edge_list(list(zip(owners[once].tolist(), indices[once].tolist(), strict=True)))
     # Beyond so many agents they would be found on several threads, which workers do not have.
@@ -176,10 +205,9 @@ def is_shared(network: Network) -> bool:
     An owner is served once at a time, so that owners do not answer in proportion to their rates.
     """
     exchange = network.exchange
-    if not isinstance(exchange, Request) or exchange.places(network.links.agents) == 1:
+    if exchange.places(network.links.agents) == 1:
         return False
-    takes_time = exchange.service != 0 or network.compute is not None
-    return takes_time or not network.channel.takes_no_time
+    return exchange.answer_delay != 0 or network.compute is not None or not network.channel.takes_no_time
 
 
 #: Delays that are drawn where their distribution function is not written down here.
@@ -227,18 +255,18 @@ def answering(network: Network) -> ResponseProbabilities:
         heard, used = heard * (1 - channel.loss), used * (1 - channel.loss)
     if channel.collision != "none" or channel.airtime or channel.bandwidth is not None:
         lacking.append("collisions and airtime are not in it")
-    if channel.retransmit.kind != "none":
+    if channel.resending != NEVER:
         lacking.append("what is sent again is not in it")
     if channel.effects:
         lacking.append("channel effects are not in it")
     draws = 0
-    if not isinstance(exchange, Round):
+    if not exchange.gathers:
         lacking.append(f"how {exchange.kind} gathers answers is not in it")
         return ResponseProbabilities(heard, used, known, tuple(lacking))
     heard = heard * (exchange.asked(shares.size) / shares.size)
-    if exchange.deadline is not None:
+    if exchange.round_deadline is not None:
         if network.compute is None:
-            chance, draws = _within(exchange.response, exchange.deadline)
+            chance, draws = _within(exchange.answer_delay, exchange.round_deadline)
             used = used * chance
         else:
             lacking.append("the time to compute is not in what comes before a deadline")

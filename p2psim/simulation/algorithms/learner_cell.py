@@ -1,38 +1,150 @@
 """What all cells with a central learner have in common, however it asks its owners."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from p2psim.core.errors import MeaningError
+from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.randomness import Streams
 from p2psim.data.prepare import Prepared
-from p2psim.learning.star.models import LearnerReplay
-from p2psim.learning.star.problem import StarProblem, star_problem
-from p2psim.learning.star.replay import OwnerRule, gradient_rule
+from p2psim.learning.graph.metrics import GRAPH_METRICS, Snapshot
+from p2psim.learning.metrics import METRICS, Series
+from p2psim.learning.sgd.problem import SharedProblem
+from p2psim.learning.star.problem import Recorded, StarProblem, star_problem
+from p2psim.learning.star.replay import LearnerReplay, OwnerRule, gradient_rule
 from p2psim.learning.steps import Weighting
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.section import Network
 from p2psim.network.topologies import draw_links
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms.agents import held_out, names_of, star_centralities
-from p2psim.simulation.algorithms.cell import PreparedCell
-from p2psim.simulation.algorithms.learner_replay import RecordedLearnerReplay, compared_with
-from p2psim.simulation.algorithms.replay import (
-    RecordedReplica,
-    claim_of,
-    limit_of,
-    network_of,
-    plan_releases,
-    record_bound,
-    refuse_labels,
-    replay_setup,
-)
+from p2psim.scenario.record import RecordSection
+from p2psim.simulation.algorithms import PreparedCell, agents, replay
+from p2psim.simulation.algorithms.replay import RecordedReplica, Replay, ReplayResult
+from p2psim.simulation.check import Recomputed
+from p2psim.simulation.observer import Key, series_of, values_of
 from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.recorder import Marks
+
+
+class RecordedLearnerReplay(Replay):
+    """One replica with a central learner, and its models where they are recorded.
+
+    Parameters
+    ----------
+    replay : LearnerReplay
+    problem : StarProblem
+    owners : SharedProblem
+        The same, with each owner's records held out.
+    record : RecordSection
+    groups : sequence of str or None
+        The owners' groups, where means over them are recorded.
+    """
+
+    def __init__(
+        self,
+        replay: LearnerReplay,
+        problem: StarProblem,
+        owners: Any,
+        record: RecordSection,
+        groups: Sequence[str] | None,
+    ):
+        super().__init__(replay)
+        self._problem, self._owners, self._record = problem, owners, record
+        self._groups = None if groups is None else np.array(groups)
+        self._kept: list[Recorded] = []
+
+    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
+        """See `Replay.feed`."""
+        theta = self._replay.feed(events, noise, marks.places)
+        if marks.places.size:
+            self._kept.append(Recorded(marks.steps, marks.times, theta))
+
+    def finish(self, marks: Marks) -> ReplayResult:
+        """See `Replay.finish`."""
+        kept = self._kept
+        if marks.steps.size or not kept:
+            last = np.repeat(self._replay.model[None], marks.steps.size, axis=0)
+            kept = [*kept, Recorded(marks.steps, marks.times, last)]
+        recorded = kept[0]
+        if len(kept) > 1:
+            recorded = Recorded(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
+        finite = np.isfinite(recorded.theta)
+        if not finite.all():
+            first = recorded.step[~finite.all(axis=1)][0]
+            raise SimulationError(f"the model is not finite from {self._replay.step_name} {first} on")
+        named = dict.fromkeys([*self._record.metrics, *self._record.per_agent])
+        metrics = [METRICS[name] for name in named if name in METRICS]
+        series = tuple(entry for metric in metrics for entry in metric.measure(self._problem, recorded))
+        series += tuple(self._of_owners(named, recorded))
+        for entry in series:
+            if not np.isfinite(entry.value).all():
+                at = entry.step[~np.isfinite(entry.value)][0]
+                raise SimulationError(f"{entry.metric} is not finite from step {at} on")
+        return ReplayResult(series, recorded.theta)
+
+    def _of_owners(self, named: Iterable[str], recorded: Recorded) -> Iterator[Series]:
+        """Metrics that graphs have too: of the learner's model, and of θ* at the first and the last record."""
+        metrics = [GRAPH_METRICS[name] for name in named if name in GRAPH_METRICS]
+        if not metrics:
+            return
+        problem, rows = self._problem, dict[Key, list[tuple[int, float, float]]]()
+        ends = sorted({0, recorded.step.size - 1})
+        for model, moments in (("main", range(recorded.step.size)), ("optimum", ends)):
+            for row in moments:
+                theta = recorded.theta[row] if model == "main" else problem.optimum
+                snapshot = Snapshot(
+                    self._owners, theta[None], self._objective(theta), lambda: problem.minimum, 0
+                )
+                moment = int(recorded.step[row]), float(recorded.time[row])
+                for metric in metrics:
+                    for key, value in values_of(metric, model, snapshot, self._record, self._groups).items():
+                        rows.setdefault(key, []).append((*moment, value))
+        yield from (series_of(key, values) for key, values in rows.items())
+
+    def _objective(self, theta: np.ndarray) -> Callable[[], float]:
+        problem = self._problem
+        return lambda: problem.minimum * (1 + float(problem.relative_fitness(theta)[0]))
+
+
+def compared_with(
+    problem: StarProblem, theta: np.ndarray, series: Sequence[Series], models: np.ndarray | None
+) -> Iterator[Compared]:
+    """What was recorded of a replica beside its models as recomputed, shape (steps + 1, p); ψ relative to 1 + ψ.
+
+    Other metrics than those of fitness are measured again, at the steps of their own records.
+    """
+    compared = [entry for entry in series if entry.metric == "relative_fitness" and entry.model == "main"]
+    for entry in compared:
+        psi = problem.checked(problem.fitness(theta[entry.step]) / problem.minimum - 1, theta[entry.step])
+        problem.checked(entry.value, theta[entry.step])
+        yield Compared(entry.value, psi, 1 + np.abs(psi))
+    fitness = ("relative_fitness", "isolated_fitness")
+    for name in {entry.metric: None for entry in series if entry.metric not in fitness}:
+        yield from _measured_again(problem, theta, [entry for entry in series if entry.metric == name])
+    if models is not None and compared:
+        yield Compared.of(models, theta[compared[0].step])
+
+
+def _measured_again(problem: StarProblem, theta: np.ndarray, series: Sequence[Series]) -> Iterator[Compared]:
+    """Series of one metric beside those of the recomputed models."""
+    step = np.concatenate([entry.step for entry in series])
+    # Two records can follow the same commit.
+    times = np.concatenate([entry.time for entry in series])
+    moments = dict.fromkeys(zip(step.tolist(), times.tolist(), strict=True))
+    steps, times = np.array(list(moments), dtype=float).T
+    recorded = Recorded(steps.astype(np.int64), times, theta[steps.astype(np.int64)])
+    again = {
+        (entry.model, entry.agent): entry.value
+        for entry in METRICS[series[0].metric].measure(problem, recorded)
+    }
+    for entry in series:
+        yield Compared.of(entry.value, again.get((entry.model, entry.agent), np.empty(0)))
+
 
 _ARRAYS = ("X", "y", "offsets", "x_l1", "gram", "moment", "energy", "optimum")
 
@@ -98,13 +210,13 @@ class LearnerCell(PreparedCell):
     def arrays(scenario: Scenario, prepared: Prepared) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
         """Arrays of `StarProblem` and its minimum, records held out if there are some, and warnings."""
         loss, theta_max = scenario.learning.score_loss, star_algorithm(scenario).theta_max
-        refuse_labels(loss, prepared)
+        replay.refuse_labels(loss, prepared)
         problem = star_problem(prepared.X, prepared.y, prepared.offsets, loss, l2_of(scenario), theta_max)
         arrays = {name: np.asarray(getattr(problem, name)) for name in (*_ARRAYS, "minimum")}
         active = "the optimum lies on the boundary of Θ: theta_max is active"
         if prepared.test_y.size:
-            arrays |= held_out(prepared, loss.intercept)
-        return arrays | names_of(prepared), (active,) if problem.box_is_active else ()
+            arrays |= agents.held_out(prepared, loss.intercept)
+        return arrays | agents.names_of(prepared), (active,) if problem.box_is_active else ()
 
     @staticmethod
     def links_of(scenario: Scenario, case: PreparedData, replica: int) -> Graph:
@@ -116,7 +228,8 @@ class LearnerCell(PreparedCell):
     def cell(cls, scenario: Scenario, case: PreparedData, replica: int) -> Self:
         """See `PreparedCell.cell`."""
         algorithm, arrays = star_algorithm(scenario), case.arrays
-        problem = StarProblem(
+        # Its loss, l2 and theta_max belong to what tells cases apart.
+        problem = case.shared.get("problem") or StarProblem(
             loss=scenario.learning.score_loss,
             l2=l2_of(scenario),
             theta_max=algorithm.theta_max,
@@ -125,13 +238,17 @@ class LearnerCell(PreparedCell):
             test_y=arrays.get("test_y"),
             **{name: np.asarray(arrays[name]) for name in _ARRAYS},
         )
-        if "test_loss" in scenario.record.metrics and problem.test_X is None:
+        case.shared["problem"] = problem
+        if problem.test_X is None:
+            agents.refuse_tests(scenario)
+        record = scenario.record
+        if "test_loss" in record.metrics and problem.test_X is None:
             message = "test_loss needs records that are held out; give data.test_fraction"
             raise MeaningError("record.metrics", message)
-        if "isolated_fitness" in scenario.record.metrics and problem.l2 == 0:
+        if "isolated_fitness" in {*record.metrics, *record.per_agent} and problem.l2 == 0:
             _ = problem.isolated_optima  # refused before the run where they are not unique
         links = cls.links_of(scenario, case, replica)
-        network = network_of(scenario, arrays, links, problem.dimension)
+        network = replay.network_of(scenario, arrays, links, problem.dimension)
         assert network.rates is not None
         weighting = cls.weigh(scenario, network)
         method = cls.method_of(scenario, problem, weighting)
@@ -139,24 +256,16 @@ class LearnerCell(PreparedCell):
         # In rounds every owner answers every one, and one round less is held.
         rounds = network.exchange.in_rounds
         shares = np.ones(problem.owners) if rounds else network.rates / network.rates.sum()
-        plan = plan_releases(
-            scenario,
-            limit_of(scenario, case, problem.owners),
-            bound,
-            problem.records,
-            algorithm.horizon,
-            shares,
-            dimension=problem.dimension,
-            factors=weighting.at_owner,
-        )
-        setup = replay_setup(scenario, network, plan, algorithm.horizon - rounds, None, problem.dimension)
+        T, p, limit = algorithm.horizon, problem.dimension, replay.limit_of(scenario, case, problem.owners)
+        more = {"dimension": p, "factors": weighting.at_owner}
+        plan = replay.plan_releases(scenario, limit, bound, problem.records, T, shares, **more)
+        setup = replay.replay_setup(scenario, network, plan, T - rounds, None, p)
         return cls(scenario, case, problem, setup, bound, rule, method)
 
     @property
     def weighting(self) -> Weighting:
         """What answers are multiplied by."""
-        weighting: Weighting = self.method.weighting
-        return weighting
+        return self.method.weighting
 
     @property
     def horizon(self) -> int:
@@ -166,12 +275,25 @@ class LearnerCell(PreparedCell):
     @property
     def centralities(self) -> dict[str, np.ndarray]:
         """See `PreparedCell.centralities`."""
-        return star_centralities(self.problem.owners)
+        return agents.star_centralities(self.problem.owners)
 
     def replay(self, streams: Streams) -> RecordedLearnerReplay:
         """See `PreparedCell.replay`."""
         replay = self.compiled(self.problem, self.method, self.rule, self.sampling(streams))
-        return RecordedLearnerReplay(replay, self.problem, self.scenario.record)
+        return RecordedLearnerReplay(replay, self.problem, self._owners, self.scenario.record, self._groups)
+
+    @property
+    def _groups(self) -> tuple[str, ...] | None:
+        return agents.kinds_of(self.scenario, self.case.groups, self.setup.network.links)
+
+    @cached_property
+    def _owners(self) -> SharedProblem:
+        """The problem, with each owner's records held out."""
+        problem, model = self.problem, self.scenario.learning.trained_model
+        nothing = {"test_X": problem.X[:0], "test_y": problem.y[:0], "test_offsets": 0 * problem.offsets}
+        tables = {name: np.asarray(self.case.arrays.get(name, none)) for name, none in nothing.items()}
+        tables |= {"X": problem.X, "y": problem.y, "offsets": problem.offsets}
+        return SharedProblem(model, classes=0, l2=problem.l2, weights=problem.shares, **tables)
 
     def verify(self, recorded: RecordedReplica) -> Iterator[Compared]:
         """See `PreparedCell.verify`; differences of ψ are relative to 1 + ψ."""
@@ -179,7 +301,13 @@ class LearnerCell(PreparedCell):
         problem.check()
         events, noise = recorded.events, recorded.noise
         theta = type(self).reference(problem, self.method, events, noise, self.rule, batches)
-        yield from compared_with(problem, theta, recorded.series, recorded.models)
+        of_star = [entry for entry in recorded.series if entry.metric in METRICS]
+        of_owners = [entry for entry in recorded.series if entry.metric not in METRICS]
+        yield from compared_with(problem, theta, of_star, recorded.models)
+        steps = {int(step) for entry in of_owners for step in entry.step}
+        models, optimum = {step: theta[step][None] for step in steps}, {"optimum": problem.optimum[None]}
+        again = Recomputed(self._owners, models, (), self._groups, optimum, {}, lambda: problem.minimum)
+        yield from map(again.compared, of_owners)
 
 
 #: A box that no finite run leaves, small enough that its square is a number.
@@ -204,7 +332,7 @@ def _rule_of(
             raise MeaningError("privacy.sensitivity", message)
         return _public_bound(case, problem, order)
 
-    bound, rule = claim_of(scenario, problem, public)
+    bound, rule = replay.claim_of(scenario, problem, public)
     reach = problem if projects else replace(problem, theta_max=_ANYWHERE)
     return bound, gradient_rule(reach, rule.clip, rule.bound, rule.order, rule.grid)
 
@@ -220,12 +348,11 @@ def _public_bound(case: PreparedData, problem: StarProblem, order: int) -> float
     MeaningError
         If no bound on x is public, or none on y where the loss needs it.
     """
-    B1, B = (record_bound((case.x_l1, case.x_max), problem, norm) for norm in (1, order))
+    B1, B = (replay.record_bound((case.x_l1, case.x_max), problem, norm) for norm in (1, order))
     if np.isfinite(problem.loss.slope_bound):
         return problem.loss.slope_bound * B
     if case.y_max is None:
-        raise MeaningError(
-            "privacy.sensitivity", "bounds needs a public bound on y: give data.scale.y, or clip"
-        )
+        message = "bounds needs a public bound on y: give data.scale.y, or clip"
+        raise MeaningError("privacy.sensitivity", message)
     slope = problem.loss.slope_bounds(np.array([B1]), np.array([case.y_max]), problem.theta_max)
     return float(slope[0] * B)

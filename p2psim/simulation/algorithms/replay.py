@@ -1,11 +1,13 @@
 """What adapters of all algorithms share: what determines a replay, the replay itself, and its results."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +16,7 @@ from p2psim.core.options import per_agent
 from p2psim.core.randomness import Streams
 from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import POISSON, GradientRule, batch_of
-from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.losses import Loss
-from p2psim.learning.sgd.problem import SharedProblem
-from p2psim.learning.star.problem import StarProblem
 from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
 from p2psim.network.verify import EventChecker
@@ -26,10 +25,15 @@ from p2psim.privacy.planning import plan
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import UNLIMITED, budgets_of
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms.agents import members_of
+from p2psim.simulation.algorithms.agents import columns_of, members_of
 from p2psim.simulation.outcome import Series
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.recorder import Marks
+
+if TYPE_CHECKING:
+    from p2psim.learning.graph.problem import GraphProblem
+    from p2psim.learning.sgd.problem import SharedProblem
+    from p2psim.learning.star.problem import StarProblem
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,17 @@ def replay_setup(
     limits, rates = setup.limits, network.rates
     if limits is not None and not network.goes_on and not limits.all():
         agent = int(np.argmin(limits))
-        raise AgentError(
-            "privacy.allocation",
+        most = int(np.asarray(plan.limits)[agent])
+        message = (
             f"the first release of agent {{agent}} would exceed its budget, ε = {plan.budget[agent]:g}: give it more, "
-            "or the release a smaller loss",
-            agent,
+            "or the release a smaller loss"
         )
+        if most:
+            message = (
+                f"allows agent {{agent}} {most} gradients, and a release takes {queries}: allow more, or take fewer "
+                "learning.algorithm.local_steps"
+            )
+        raise AgentError("privacy.allocation", message, agent)
     parts = [
         scenario.network.model_dump(mode="json"),
         # What a topology makes can depend on the data.
@@ -157,9 +166,8 @@ def record_bound(
     intercept = problem.loss.intercept
     bound = x_bound(bounds, problem.dimension - intercept, order)
     if bound is None:
-        raise MeaningError(
-            "privacy.sensitivity", "bounds needs a public bound on x: give data.scale.x, or clip"
-        )
+        message = "bounds needs a public bound on x: give data.scale.x, or clip"
+        raise MeaningError("privacy.sensitivity", message)
     return float((bound**order + intercept) ** (1 / order))
 
 
@@ -216,7 +224,8 @@ def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
     privacy = scenario.privacy
     budget = np.full(agents, np.inf)
     if privacy.mechanism.is_private and privacy.epsilon is not None:
-        budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon")
+        columns = columns_of(case.arrays)
+        budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon", columns=columns)
     holders = privacy.overlap.holders
     if holders > agents:
         message = f"must be at most the number of owners, {agents}, got {holders}"
@@ -241,7 +250,7 @@ def network_of(
         section.exchange,
         section.channel,
         section.availability,
-        (section.clock or Clock()).rates(members.labels, members.groups),
+        (section.clock or Clock()).rates(members.labels, members.groups, members.columns),
         goes_on=goes_on(scenario),
         updates=algorithm.updates_under(section.exchange),
         answerer_releases=algorithm.answerer_releases,
@@ -267,11 +276,8 @@ def plan_releases(
 ) -> Plan:
     """Plan the releases of all agents, which hold so many records; for the rest see `p2psim.privacy.planning.plan`."""
     privacy, batch = scenario.privacy, batch_of(scenario.learning.algorithm)
-    rest |= {
-        "scale_records": privacy.scale_records,
-        "rates": batch.rates(records),
-        "poisson": batch.code == POISSON,
-    }
+    rest |= {"scale_records": privacy.scale_records, "rates": batch.rates(records)}
+    rest["poisson"] = batch.code == POISSON
     divisors = batch.divisors(records)
     return plan(privacy.mechanism, privacy.allocation, limit, bound, divisors, horizon, shares, **rest)
 
@@ -350,8 +356,7 @@ class Replay(ABC):
     @property
     def violations(self) -> Violations:
         """Releases so far at which a record exceeded the claimed bound."""
-        violations: Violations = self._replay.violations
-        return violations
+        return self._replay.violations
 
     @abstractmethod
     def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:

@@ -18,8 +18,8 @@ from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
+from p2psim.simulation.algorithms import Facts, Privacy
 from p2psim.simulation.algorithms.agents import answering
-from p2psim.simulation.algorithms.cell import Privacy
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
 from p2psim.simulation.prepared import PreparedData
 
@@ -43,7 +43,7 @@ class RoundsCell(LearnerCell):
         response = answering(network)
         if not response.known or response.lacking:
             kind = scenario.network.availability.kind
-            unknown = f"nobody knows how often owners are there under {kind}"
+            unknown = f"it is not known how often owners are online under {kind}"
             what = "; ".join(response.lacking) if response.known else unknown
             message = f"known frequencies cannot be said ({what}); take estimated or answered"
             raise MeaningError("learning.algorithm.reweight", message)
@@ -74,7 +74,7 @@ class RoundsCell(LearnerCell):
         lies = liars.lies(case.labels, case.groups, made.problem.dimension, key)
         return replace(made, method=replace(made.method, lies=lies))
 
-    def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
+    def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
         """See `PreparedCell.facts`."""
         problem, steps = self.problem, self.method.steps
         facts: dict[str, object] = {
@@ -83,8 +83,7 @@ class RoundsCell(LearnerCell):
             "p": problem.dimension,
             "first step": float(steps[0]),
             "sum of steps": float(steps.sum()),
-            "first step · λ": None,
-            "sum of steps · L": None,
+            **dict.fromkeys(("first step · λ", "sum of steps · L")),
             "f(θ*)": problem.minimum,
             "Ξ": self.bound,
         }
@@ -96,9 +95,8 @@ class RoundsCell(LearnerCell):
             eigenvalues = np.linalg.eigvalsh(mean)
             # g adds 2·l2 to every curvature; only the squared loss bounds it from below by more than that.
             steepest = float(eigenvalues[-1]) + 2 * problem.l2
-            flattest = 2 * problem.l2 + (
-                float(max(eigenvalues[0], 0.0)) if problem.loss.is_squared_error else 0.0
-            )
+            least = float(max(eigenvalues[0], 0.0)) if problem.loss.is_squared_error else 0.0
+            flattest = 2 * problem.l2 + least
             facts |= {
                 "first step · λ": float(steps[0]) * steepest,
                 "sum of steps · L": float(steps.sum()) * flattest,
@@ -115,7 +113,7 @@ class RoundsCell(LearnerCell):
         first, last, total = float(relative[0]), float(relative[-1]), float(relative.sum())
         if last > 2 and self.method.projects:
             yield (
-                f"the model is thrown about in Θ: even the last step times λ is {last:.3g}, and above 2 a step leads "
+                f"the model does not settle in Θ: even the last step times λ is {last:.3g}, and above 2 a step leads "
                 f"away from the optimum; lower learning.algorithm.{parameter}"
             )
         if first > 2 and not self.method.projects:

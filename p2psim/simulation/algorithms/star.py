@@ -17,8 +17,8 @@ from p2psim.learning.star.replay import StarReplay
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
+from p2psim.simulation.algorithms import Facts, Privacy
 from p2psim.simulation.algorithms.agents import is_shared, long_run_frequencies
-from p2psim.simulation.algorithms.cell import Privacy
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
@@ -65,7 +65,7 @@ class StarCell(LearnerCell):
         """See `PreparedCell.has_data_dependent_step`."""
         return isinstance(star_algorithm(self.scenario).rho, RhoFromH)
 
-    def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
+    def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
         """See `PreparedCell.facts`."""
         problem, plan, horizon = self.problem, self.setup.plan, self.horizon
         steps = star.step_sizes(self.rho, horizon, problem.l2, problem.records)
@@ -75,11 +75,7 @@ class StarCell(LearnerCell):
             "records": int(problem.records.sum()),
             "p": problem.dimension,
             "rho": self.rho,
-            "h": None,
-            "stable below": None,
-            "step": None,
-            "T·lr·λ_min/(N+1)": None,
-            "noise floor of ψ": None,
+            **dict.fromkeys(("h", "stable below", "step", "T·lr·λ_min/(N+1)", "noise floor of ψ")),
             "ψ of θ = 0": start,
             "box filling": None,
             "f(θ*)": problem.minimum,
@@ -94,12 +90,8 @@ class StarCell(LearnerCell):
             h = star.steepness(steps, problem.hessian_peaks()) * reweights
             hessians = problem.loss.curvature * problem.gram
             contraction = star.contraction(self.rho, horizon, problem.l2, problem.records, hessians)
-            facts |= {
-                "h": float(h.max()),
-                "stable below": star.stability_threshold(problem.owners),
-                "step": star.stability(h),
-                "T·lr·λ_min/(N+1)": contraction,
-            }
+            facts |= {"h": float(h.max()), "stable below": star.stability_threshold(problem.owners)}
+            facts |= {"step": star.stability(h), "T·lr·λ_min/(N+1)": contraction}
             warnings += _step_warnings(h, contraction)
             # Theory knows the noise of releases, of equal size, and not that of batches.
             known = plan.allocation.alike and not plan.sampled
@@ -131,8 +123,7 @@ class StarCell(LearnerCell):
         problem, method = self.problem, self.method
         if not variances.any():
             return 0.0, 0.0
-        mean = np.tensordot(problem.shares, hessians, axes=1)
-        _, basis = np.linalg.eigh(mean)
+        _, basis = np.linalg.eigh(np.tensordot(problem.shares, hessians, axes=1))
         curvatures = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
         pull = method.step * problem.l2
         moments = floors.stationary_moments(
@@ -157,9 +148,8 @@ def _rho(scenario: Scenario, problem: StarProblem) -> float:
         return rho
     peaks = problem.hessian_peaks()
     if not np.isfinite(peaks).all():
-        raise MeaningError(
-            "learning.algorithm.rho", f"the {problem.loss.kind} loss has no curvature; give ρ as a number"
-        )
+        message = f"the {problem.loss.kind} loss has no curvature; give ρ as a number"
+        raise MeaningError("learning.algorithm.rho", message)
     return star.rho_for_h(rho.h, star_algorithm(scenario).horizon, problem.l2, problem.records, peaks)
 
 
@@ -170,7 +160,12 @@ def _step_warnings(h: np.ndarray, contraction: float) -> Iterator[str]:
         differing = "and owners whose h differ are sure to be stable only up to h = 2"
         known = equal if verdict == "unstable" else differing
         yield f"step size outside the stability range: h = {highest:.3g}, {known}; lower learning.algorithm.rho"
-    if contraction < 4:
+    if contraction < 1e-9 * highest:
+        yield (
+            "features depend on each other linearly, as those of a one-hot column do: T·lr·λ_min/(N+1) is 0, and noise "
+            "alone moves the model in some direction; begin data.features with {kind: pca, components: …}"
+        )
+    elif contraction < 4:
         yield (
             f"the slowest direction does not converge: T·lr·λ_min/(N+1) = {contraction:.3g}, and 4 is needed; "
             "raise the horizon or learning.algorithm.rho, or whiten the features"

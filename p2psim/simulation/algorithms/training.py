@@ -1,71 +1,43 @@
 """The cell of an algorithm that trains one model, on a graph or with a central learner."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from p2psim.core.errors import MeaningError
-from p2psim.core.events import NEIGHBOURS, SEND
+from p2psim.core.events import NEIGHBOURS
 from p2psim.core.randomness import Streams
 from p2psim.data.classes import class_numbers
 from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import GradientRule
-from p2psim.learning.graph.metrics import GRAPH_FACTS
 from p2psim.learning.sgd.problem import SharedProblem, TrainingTask, minimiser
-from p2psim.learning.sgd.protocol import TrainingAlgorithm
-from p2psim.network.changes import ActiveLinks, comes_back
+from p2psim.learning.sgd.protocol import OnGraph, TrainingAlgorithm
+from p2psim.learning.sgd.replay import ModelsReplay
+from p2psim.network.changes import ActiveLinks
 from p2psim.network.graph import Graph
+from p2psim.network.mixing import MomentWeights
 from p2psim.network.section import Network
-from p2psim.network.spectrum import spectral_facts
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms.agents import (
-    graph_centralities,
-    graph_facts,
-    heard_by,
-    held_out,
-    kinds_of,
-    names_of,
-    star_centralities,
-    with_intercept,
-)
-from p2psim.simulation.algorithms.cell import PreparedCell, Privacy
-from p2psim.simulation.algorithms.graph import GraphCell
-from p2psim.simulation.algorithms.graph_setting import end_of, refuse_tests
+from p2psim.simulation.algorithms import Facts, Privacy, replay
+from p2psim.simulation.algorithms.agents import refuse_tests
+from p2psim.simulation.algorithms.graph import GraphCell, ModelsCell, agent_arrays
+from p2psim.simulation.algorithms.graph_setting import end_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
-from p2psim.simulation.algorithms.replay import (
-    RecordedReplica,
-    claim_of,
-    limit_of,
-    network_of,
-    plan_releases,
-    replay_setup,
-)
-from p2psim.simulation.check import Recomputed, compare
-from p2psim.simulation.observer import RecordedGraphReplay
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.recorder import Marks
 
 _TABLES = ("X", "y", "offsets", "test_X", "test_y", "test_offsets")
 
 
 @dataclass(frozen=True)
-class TrainingCell(PreparedCell):
-    """A cell of an algorithm that trains one model.
-
-    Attributes
-    ----------
-    links : Graph
-    replica : int
-    """
+class TrainingCell(ModelsCell):
+    """A cell of an algorithm that trains one model."""
 
     problem: SharedProblem
     rule: GradientRule
-    links: Graph
-    replica: int
 
     @staticmethod
     def identify(scenario: Scenario) -> dict[str, Any]:
@@ -74,8 +46,7 @@ class TrainingCell(PreparedCell):
         known: dict[str, Any] = {"intercept": _intercept(scenario), "labels": model.labels}
         if _needs_minimum(scenario):
             loss = None if learning.loss is None else learning.loss.model_dump()
-            weighting = _algorithm(scenario).weighting
-            known["minimum"] = model.model_dump(), loss, _l2(scenario), weighting
+            known["minimum"] = model.model_dump(), loss, _l2(scenario), _algorithm(scenario).weighting
         return known
 
     @staticmethod
@@ -83,18 +54,11 @@ class TrainingCell(PreparedCell):
         """Records, records held out, what neighbours are found by, and the minimum where it is asked for."""
         labels, count = scenario.learning.trained_model.labels, prepared.class_count
         _refuse_labels(scenario, prepared)
-        intercept = _intercept(scenario)
-        arrays = {
-            "X": with_intercept(prepared.X, intercept),
-            "y": prepared.y,
-            "offsets": prepared.offsets,
-            **held_out(prepared, intercept),
-            "data_dependent": np.array(bool(prepared.data_dependent)),
-            **names_of(prepared),
-        }
+        arrays = agent_arrays(prepared, _intercept(scenario))
         if labels == "classes":
             arrays |= {name: class_numbers(arrays[name], count) for name in ("y", "test_y")}
-        arrays |= GraphCell.neighbour_arrays(prepared)
+            # Numbers from 0 on do not show that they were ±1.
+            arrays["classes"] = np.array(prepared.class_names)
         if _needs_minimum(scenario):
             problem = _problem(scenario, arrays, count)
             arrays["minimum"] = np.array(problem.value(minimiser(problem)))
@@ -114,32 +78,24 @@ class TrainingCell(PreparedCell):
         problem = _problem(scenario, arrays, case.class_count)
         if not problem.test_y.size:
             refuse_tests(scenario)
-        network = network_of(scenario, arrays, links, problem.dimension)
+        network = replay.network_of(scenario, arrays, links, problem.dimension)
         assert network.rates is not None
-        bound, rule = claim_of(scenario, problem, _no_public_bound)
+        bound, rule = replay.claim_of(scenario, problem, _no_public_bound)
         time, commits, updates = _end(algorithm, network)
-        plan = plan_releases(
-            scenario,
-            limit_of(scenario, case, problem.agents),
-            bound,
-            problem.records,
-            max(1, round(updates * problem.agents)) * algorithm.queries,
-            np.ones(problem.agents)
-            if links.star and network.exchange.in_rounds
-            else network.rates / network.rates.sum(),
-            dimension=problem.dimension,
-        )
-        setup = replay_setup(
-            scenario, network, plan, commits, time, problem.dimension, queries=algorithm.queries
-        )
+        # In rounds of a learner every owner answers each commit; elsewhere a commit is one agent's.
+        in_rounds = links.star and network.exchange.in_rounds
+        shares = np.ones(problem.agents) if in_rounds else network.rates / network.rates.sum()
+        each = 1 if in_rounds else problem.agents
+        horizon = max(1, round(updates * each)) * algorithm.queries
+        limit, p = replay.limit_of(scenario, case, problem.agents), problem.dimension
+        plan = replay.plan_releases(scenario, limit, bound, problem.records, horizon, shares, dimension=p)
+        setup = replay.replay_setup(scenario, network, plan, commits, time, p, queries=algorithm.queries)
         return cls(scenario, case, problem, setup, bound, rule, links, replica)
 
     @property
-    def _kinds(self) -> tuple[str, ...] | None:
-        return kinds_of(self.scenario.record.by, self.case.groups, self.links)
-
-    def _minimum(self) -> float:
-        return float(self.case.arrays["minimum"])
+    def lowest(self) -> Callable[[], float]:
+        """See `ModelsCell.lowest`."""
+        return lambda: float(self.case.arrays["minimum"])
 
     def _task(self, streams: Streams) -> TrainingTask:
         problem, rule = self.problem, self.rule
@@ -150,61 +106,33 @@ class TrainingCell(PreparedCell):
         batches, end = self.sampling(streams), self.setup.time
         return TrainingTask(problem, rule.clip, rule.order, rule.grid, private, batches, start, end)
 
-    def replay(self, streams: Streams) -> RecordedGraphReplay:
-        """See `PreparedCell.replay`."""
-        task, network = self._task(streams), self.setup.network
+    def model_replay(self, streams: Streams) -> ModelsReplay:
+        """See `ModelsCell.model_replay`."""
+        network = self.setup.network
         receivers = receivers_of(network, self.setup.time)
-        replay = _algorithm(self.scenario).replay(task, self.links, network.exchange, receivers)
-        return RecordedGraphReplay(
-            replay,
-            self.scenario.record,
-            self.problem,
-            self._kinds,
-            {},
-            lambda: graph_facts(self.links, self.scenario.record.metrics),
-            self._minimum,
-        )
+        return _algorithm(self.scenario).replay(self._task(streams), self.links, network.exchange, receivers)
 
-    def verify(self, recorded: RecordedReplica) -> Iterator[Compared]:
-        """See `PreparedCell.verify`, and `p2psim.simulation.check.compare`."""
-        streams, events, noise, marks, series, models = recorded
-        task, record = self._task(streams), self.scenario.record
-        path = _algorithm(self.scenario).reference(
-            task, self.links, self.setup.network.exchange, events, noise
-        )
-        steps = tuple(marks.steps.tolist())
-        carries_model = (events["kind"] == SEND) & (events["version"] >= 0)
-        sent = tuple(np.concatenate([[0], np.cumsum(carries_model)])[marks.places].tolist())
-        wanted = set(steps)
-        theta = {step: after for step, after in enumerate(path) if step in wanted}
-        facts = graph_facts(self.links, record.metrics) if GRAPH_FACTS.keys() & record.metrics else {}
-        again = Recomputed(self.problem, theta, steps, sent, self._kinds, {}, facts, self._minimum)
-        yield from compare(again, series, models)
+    def recorded(
+        self, streams: Streams, events: np.ndarray, noise: np.ndarray, marks: Marks
+    ) -> list[np.ndarray]:
+        """See `ModelsCell.recorded`; agents that mix models also do so where work begins, and step where they send."""
+        algorithm = _algorithm(self.scenario)
+        given = self._task(streams), self.links, self.setup.network.exchange, events, noise
+        if isinstance(algorithm, OnGraph):
+            return list(algorithm.reference(*given, marks.places.tolist()))
+        steps = marks.steps.tolist()
+        wanted, walked = set(steps), enumerate(algorithm.reference(*given))
+        theta = {step: after for step, after in walked if step in wanted}
+        return [theta[step] for step in steps]
 
-    @property
-    def centralities(self) -> dict[str, np.ndarray]:
-        """See `PreparedCell.centralities`."""
-        return star_centralities(self.problem.agents) if self.links.star else graph_centralities(self.links)
-
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """See `PreparedCell.warnings`: no fact has any."""
-        return tuple(self.privacy_warnings())
-
-    def facts(self, privacy: tuple[Privacy, ...]) -> tuple[dict[str, object], int, list[str]]:
+    def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
         """See `PreparedCell.facts`."""
-        problem, setup = self.problem, self.setup
-        _, commits, updates = _end(_algorithm(self.scenario), setup.network)
-        expected = commits if commits is not None else updates * (1 if self.links.star else problem.agents)
-        facts: dict[str, object] = {
-            "owners" if self.links.star else "agents": problem.agents,
-            "records": int(problem.records.sum()),
-            "p": problem.dimension,
-            "updates": int(expected),
-            "Ξ": self.bound,
-            **(spectral_facts(self.links) if comes_back(self.links) and not self.links.star else {}),
-        }
-        return facts, int(expected * (3 + heard_by(self.scenario, self.links))), []
+        algorithm = _algorithm(self.scenario)
+        if isinstance(algorithm, OnGraph):
+            MomentWeights(self.links, algorithm.mixing, self.setup.time)  # refuses a graph that does not mix
+        _, commits, updates = _end(algorithm, self.setup.network)
+        each = 1 if self.links.star else self.problem.agents
+        return self.facts_of(commits if commits is not None else updates * each, {})
 
 
 def receivers_of(network: Network, end: float | None = None) -> Callable[[np.ndarray], np.ndarray]:
@@ -216,10 +144,12 @@ def receivers_of(network: Network, end: float | None = None) -> Callable[[np.nda
     end : float, optional
         When the run ends, if at a time.
     """
-    links, asked = network.links, getattr(network.exchange, "participants", None)
+    links = network.links
     if links.changes is not None:
         return ActiveLinks(links, end).receivers
-    all_of = np.full(links.agents, asked or links.agents) if links.star else np.diff(links.indptr)
+    all_of = (
+        np.full(links.agents, network.exchange.asked(links.agents)) if links.star else np.diff(links.indptr)
+    )
     return lambda events: np.where(events["peer"] == NEIGHBOURS, all_of[events["agent"]], 1)
 
 
@@ -261,17 +191,13 @@ def _refuse_labels(scenario: Scenario, prepared: Prepared) -> None:
     if model.labels == "classes" and not count:
         raise MeaningError("learning.model", f"{model.kind} needs labels that are classes: give data.classes")
     if model.labels == "signs" and count != 2:
-        raise MeaningError(
-            "learning.loss",
-            f"needs labels of two classes, ±1; these are {f'{count} classes' if count else 'numbers'}",
-        )
+        message = f"needs labels of two classes, ±1; these are {f'{count} classes' if count else 'numbers'}"
+        raise MeaningError("learning.loss", message)
 
 
 def _no_public_bound(order: int) -> float:
-    raise MeaningError(
-        "privacy.sensitivity",
-        "bounds is not known of algorithms that train a model: clip, or declare a bound",
-    )
+    message = "bounds is not known of algorithms that train a model: clip, or declare a bound"
+    raise MeaningError("privacy.sensitivity", message)
 
 
 def _end(algorithm: Any, network: Network) -> tuple[float | None, int | None, float]:
@@ -287,7 +213,7 @@ def _end(algorithm: Any, network: Network) -> tuple[float | None, int | None, fl
         return algorithm.time, None, algorithm.time / interval if interval else algorithm.time * rates.mean()
     if exchange.in_rounds:
         if algorithm.time is not None:
-            return algorithm.time, None, algorithm.time / getattr(exchange, "interval", 1.0)
+            return algorithm.time, None, algorithm.time / (exchange.round_length or 1.0)
         per_agent = getattr(algorithm, "updates_per_agent", None)
         commits = algorithm.commits if per_agent is None else max(1, round(per_agent * agents))
         assert commits is not None
