@@ -90,7 +90,7 @@ class BatchResult:
 
 def given_up(cells: Sequence[Cell], item: Item, how: str, worker: str) -> BatchResult:
     """The failure of a simulation that ended its worker, twice."""
-    text = f"its worker process {how}, twice, perhaps for want of memory"
+    text = f"its worker process {how}, twice, perhaps for lack of memory"
     return BatchResult(None, {(cells[item[0]].content, item[1]): text}, 1, worker=worker)
 
 

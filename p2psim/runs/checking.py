@@ -23,10 +23,12 @@ from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
 from p2psim.scenario.tuning import notes_on_tuning
-from p2psim.simulation.algorithms.cell import Assessment
-from p2psim.simulation.algorithms.fact_names import FACT_MEANINGS
+from p2psim.simulation.algorithms import FACT_MEANINGS, Assessment
 from p2psim.simulation.computable import computed
 from p2psim.simulation.workspace import Workspace
+
+#: Cells are kept for the simulations until they have this many agents together.
+_KEPT_AGENTS = 100_000
 
 #: Agents of a cell that a person is shown at least.
 FEWEST_AGENTS = 3
@@ -75,9 +77,8 @@ class CheckReport:
     def notes(self) -> list[str]:
         """What its results will not say by themselves."""
         tree = self.scenario.resolved()
-        return comparability(self.scenario.record.metrics, list(self.cells[0].swept), tree) + notes_on_tuning(
-            tree
-        )
+        notes = comparability(self.scenario.record.metrics, list(self.cells[0].swept), tree)
+        return notes + notes_on_tuning(tree)
 
     @property
     def events(self) -> int:
@@ -104,19 +105,17 @@ class CheckReport:
             print(f"note: {note}")
         # Graphs that stay have other facts than graphs that change.
         names = list(dict.fromkeys(name for fact in self.facts for name in fact.facts))
-        each_cell, swept = (
-            zip(self.cells, self.facts, strict=True),
-            last_parts(list(self.cells[0].swept), ["cell", *names]),
-        )
+        swept = last_parts(list(self.cells[0].swept), ["cell", *names])
         rows = [
             {
                 "cell": cell.index,
                 **{swept[key]: value for key, value in cell.swept.items()},
                 **{name: fact.facts.get(name) for name in names},
             }
-            for cell, fact in each_cell
+            for cell, fact in zip(self.cells, self.facts, strict=True)
         ]
-        print_table(rows, "\nwhat is known of each cell", keys=1 + len(swept))
+        # Values of swept keys stand in the first block alone.
+        print_table(rows, "\nwhat is known of each cell")
         for name in names:
             if name in FACT_MEANINGS and any(fact.facts.get(name) is not None for fact in self.facts):
                 print_wrapped(f"  {name}: {FACT_MEANINGS[name]}", " " * 6)
@@ -203,24 +202,29 @@ def assess_cells(scenario: Scenario, grid: Sequence[Cell], workspace: Workspace)
     InputError
         With everything that is wrong in any cell, each with its place in the file.
     """
+    from threadpoolctl import threadpool_limits
+
     from p2psim.scenario.partly import faults_of_files
     from p2psim.simulation.simulate import check
 
     faults: dict[Fault, None] = {}
-    facts = []
-    for cell in grid:
-        try:
-            case = workspace.case(cell.scenario, 0)
-            assess = partial(check, cell.scenario, workspace)
-            fact = computed(cell.scenario, case.arrays["X"], case.arrays["y"], assess)
-            facts.append(replace(fact, warnings=case.warnings + fact.warnings))
-        except InputError as error:
-            wrong = [*error.faults, *faults_of_files(cell.scenario)]
-            faults.update(dict.fromkeys(map(scenario.locate, wrong)))
-        except (ArithmeticError, ValueError, MemoryError) as error:
-            # Numbers that no rule refuses and that linear algebra cannot take.
-            which = f"cell {cell.index} ({key_values(cell.swept)})" if cell.swept else "it"
-            faults[scenario.locate(Fault(f"{which} cannot be prepared ({first_line(error)})"))] = None
+    facts, agents = list[Assessment](), 0
+    # What is prepared here is simulated with: sums must not depend on the number of threads.
+    with threadpool_limits(limits=1):
+        for cell in grid:
+            try:
+                case = workspace.case(cell.scenario, 0)
+                assess = partial(check, cell.scenario, workspace, agents < _KEPT_AGENTS)
+                fact = computed(cell.scenario, case.arrays["X"], case.arrays["y"], assess)
+                facts.append(replace(fact, warnings=case.warnings + fact.warnings))
+                agents += len(fact.records)
+            except InputError as error:
+                wrong = [*error.faults, *faults_of_files(cell.scenario)]
+                faults.update(dict.fromkeys(map(scenario.locate, wrong)))
+            except (ArithmeticError, ValueError, MemoryError) as error:
+                # Numbers that no rule refuses and that linear algebra cannot take.
+                which = f"cell {cell.index} ({key_values(cell.swept)})" if cell.swept else "it"
+                faults[scenario.locate(Fault(f"{which} cannot be prepared ({first_line(error)})"))] = None
     if faults:
         raise InputError(*faults)
     return facts
@@ -259,7 +263,7 @@ def check_scenario(
 
     grid = cells(scenario, confirm_cells=confirm_cells)
     refuse_excess(scenario, grid, confirm_cells)
-    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory:
+    with tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True) as directory:
         workspace = Workspace(Path(directory))
         facts = assess_cells(scenario, grid, workspace)
         refuse_length(scenario, grid, facts, confirm_cells)

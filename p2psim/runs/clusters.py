@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from p2psim.core import registry
-from p2psim.core.errors import InputError, MissingSourceError, SimulationError, first_line
+from p2psim.core.errors import InputError, SimulationError, first_line, not_installed
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.manifest import versions
 from p2psim.runs.pool import SAFE_PATH, environment
@@ -39,7 +39,7 @@ _LOCK = threading.Lock()
 
 
 @lru_cache(_KEPT)
-def _workspace(study: str) -> Workspace:
+def workspace_of(study: str) -> Workspace:
     """The worker's own, in a directory that goes with it, or when the worker has done other studies since."""
     directory = tempfile.mkdtemp(prefix="p2psim-")
     workspace = Workspace(Path(directory))
@@ -48,7 +48,7 @@ def _workspace(study: str) -> Workspace:
 
 
 @cache
-def _versions(modules: Sequence[str]) -> dict[str, str]:
+def versions_of(modules: Sequence[str]) -> dict[str, str]:
     """What must be the same here and there, for the same bytes; loads the modules of parts."""
     registry.load_parts(*modules)
     made_by = versions()
@@ -56,7 +56,7 @@ def _versions(modules: Sequence[str]) -> dict[str, str]:
     return {"p2psim": made_by["p2psim"], **made_by["libraries"], **of_parts}
 
 
-def _work_remotely(
+def work_remotely(
     study: str,
     cells: Mapping[int, Cell],
     items: Sequence[Item],
@@ -66,7 +66,7 @@ def _work_remotely(
 ) -> BatchResult:
     """Do a batch on a machine that may not share a disk with the parent: the data is prepared there."""
     try:
-        mine = _versions(options.parts)
+        mine = versions_of(options.parts)
     except InputError as error:
         return BatchResult(None, stopped=SimulationError(f"worker {platform.node()}: {error}"))
     differ = [name for name in mine if parent.get(name) != mine[name]]
@@ -78,7 +78,7 @@ def _work_remotely(
         message = "part of the results was made by workers with other arithmetic, and differs by rounding"
         options = replace(options, warnings=(f"{message}: {other}",))
     with _LOCK:
-        workspace = _workspace(study)
+        workspace = workspace_of(study)
     result = run_batch(cells, items, workspace, options, prepare=True)
     return replace(result, worker=f"{platform.node()}:{result.worker}")
 
@@ -110,7 +110,7 @@ def connect(scheduler: str | None, workers: int) -> Iterator[Any]:
         # Untyped, hence Any.
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
-        raise MissingSourceError('pip install "p2psim[dask]"') from None
+        raise not_installed("Dask", "dask") from None
     if scheduler is None:
         with (
             environment(SAFE_PATH),
@@ -120,7 +120,7 @@ def connect(scheduler: str | None, workers: int) -> Iterator[Any]:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 local_directory=directory,
             ) as cluster,
             distributed.Client(cluster) as client,
@@ -157,13 +157,13 @@ def run_dask(client: Any, work: Work, options: BatchOptions) -> Generator[BatchR
     study = uuid.uuid4().hex
     futures = distributed.as_completed()
     waiting: dict[Any, Sequence[Item]] = {}
-    here = _versions(options.parts)
+    here = versions_of(options.parts)
     try:
         while True:
             while len(waiting) <= 2 * schedule.workers and (batch := schedule.take()):
                 needed = {position: work.grid[position] for position, _ in batch}
                 arguments = study, needed, batch, options, here, arithmetic()
-                future = client.submit(_work_remotely, *arguments, pure=False)
+                future = client.submit(work_remotely, *arguments, pure=False)
                 waiting[future] = batch
                 futures.add(future)
             if not waiting:
@@ -181,13 +181,12 @@ def run_dask(client: Any, work: Work, options: BatchOptions) -> Generator[BatchR
                 continue
             except (OSError, distributed.CancelledError) as error:
                 raise SimulationError(
-                    f"the cluster has lost a batch ({first_line(error)}); what was finished is kept, "
+                    f"the cluster has lost a batch ({first_line(error)}); finished simulations are kept, "
                     "run again to go on"
                 ) from None
             except Exception as error:
-                raise SimulationError(
-                    f"the cluster cannot do a batch ({first_line(error)}); is p2psim installed there?"
-                ) from None
+                message = f"the cluster cannot do a batch ({first_line(error)}); is p2psim installed there?"
+                raise SimulationError(message) from None
             schedule.learn(result)
             yield result
     finally:

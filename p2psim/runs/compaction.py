@@ -7,10 +7,11 @@ for all agents together that value, otherwise the mean over agents.
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +21,11 @@ import pyarrow.parquet as pq
 from p2psim.core import files as aside
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import InvocationRecorder
-from p2psim.runs.manifest import Manifest
+from p2psim.runs.manifest import CellEntry, Manifest
 from p2psim.runs.parts import ARCHIVES, TABLES, EncodedPart, RunKey, StoredPart
 from p2psim.runs.seals import print_of
 from p2psim.runs.store import Content
-from p2psim.runs.tables import Placed, merge
+from p2psim.runs.tables import Placed, StoredTables, merge
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import Until
 from p2psim.simulation.workspace import member_names, read_member, write_archive
@@ -48,11 +49,7 @@ def finish(
     record : InvocationRecorder
         Of the invocation, whose last reading is taken when the tables are written.
     """
-    numbers = {cell.content: number for number, cell in enumerate(described.cells)}
-    held = ((key, source) for key, source in content.sources().items() if key[0] in numbers)
-    placed = (Placed(numbers[key[0]], key[1], key, source) for key, source in held)
-    runs = sorted(placed, key=lambda run: (run.cell, run.replica))
-    swept = {key: [cell.swept.get(key) for cell in described.cells] for key in described.cells[0].swept}
+    runs, swept = placed_runs(described.cells, content.sources()), swept_values(described.cells)
     building = _building(folder)
     for name in TABLES:
         merge(name, runs, swept, building / f"{name}.parquet")
@@ -62,15 +59,26 @@ def finish(
     _merge_archive(building / "data.npz", _data_arrays(folder, content))
     (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
     files, entries = {path.name: print_of(path) for path in sorted(building.iterdir())}, content.entries()
-    final = replace(
-        described,
-        stored=tuple(cell.content for cell in described.cells),
-        runs={run.key: entries[run.key] for run in runs},
-        warnings=content.warnings(),
-        files=files,
-        invocations=(*described.invocations[:-1], record.so_far(described.state)),
-    )
-    _commit(folder, building, final)
+    stored = tuple(cell.content for cell in described.cells)
+    ended = {run.key: entries[run.key] for run in runs}
+    final = replace(described, stored=stored, runs=ended, warnings=content.warnings(), files=files)
+    calls = (*described.invocations[:-1], record.so_far(described.state))
+    _commit(folder, building, replace(final, invocations=calls))
+
+
+def placed_runs(
+    cells: Sequence[CellEntry], sources: Mapping[RunKey, StoredPart | StoredTables]
+) -> list[Placed]:
+    """Simulations of these cells, in order, each with where it is stored."""
+    numbers = {cell.content: number for number, cell in enumerate(cells)}
+    held = ((key, source) for key, source in sources.items() if key[0] in numbers)
+    placed = (Placed(numbers[key[0]], key[1], key, source) for key, source in held)
+    return sorted(placed, key=lambda run: (run.cell, run.replica))
+
+
+def swept_values(cells: Sequence[CellEntry]) -> dict[str, list[Any]]:
+    """Values of each swept key, by cell."""
+    return {key: [cell.swept.get(key) for cell in cells] for key in cells[0].swept}
 
 
 def _building(folder: Path) -> Path:

@@ -15,7 +15,7 @@ from p2psim.core.nodes import plain
 from p2psim.core.printing import key_values
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import Invocation, earlier
-from p2psim.runs.manifest import CellEntry, Manifest
+from p2psim.runs.manifest import PRINTED, CellEntry, Manifest
 from p2psim.runs.parts import RunKey
 from p2psim.scenario.cells import display, value_at
 from p2psim.scenario.model import Cell, Scenario
@@ -48,7 +48,7 @@ def describe(
     entries = []
     for cell in grid:
         printed = getattr(cell.scenario.learning.algorithm, "form", None) == "printed"
-        notes: tuple[str, ...] = ("form: printed",) if printed else ()
+        notes: tuple[str, ...] = (PRINTED,) if printed else ()
         if (tune := cell.scenario.tune) is not None:
             notes += (f"tuned: {tune.key} = {display(value_at(cell.scenario, steps_of(tune.key)))}",)
         entries.append(CellEntry(cell.content, dict(cell.swept), notes, facts.get(cell.content, {})))

@@ -71,9 +71,8 @@ class Simulation:
 
         keys = ["model", "metric"]
         last = self.metrics.drop_duplicates(keys, keep="last").sort_values(keys)[[*keys, "value"]]
-        return (
-            f"<p>{escape(repr(self))}</p>{last.rename(columns={'value': 'last value'}).to_html(index=False)}"
-        )
+        rows = last.rename(columns={"value": "last value"})
+        return f"<p>{escape(repr(self))}</p>{rows.to_html(index=False)}"
 
 
 class _Chosen(Options):

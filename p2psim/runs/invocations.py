@@ -4,11 +4,8 @@ Names and units of `Resources` are those of the provenance schema of tskit, whic
 (https://tskit.dev/tskit/docs/stable/provenance.html).
 """
 
-import contextlib
 import operator
 import os
-import resource
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from p2psim.core import __version__
+from p2psim.runs.system import cpu_seconds, peak_memory
 
 #: How an invocation ended whose process was ended before it could say anything.
 KILLED = "killed"
@@ -55,17 +53,6 @@ class Resources:
 NOTHING = Resources(0.0, 0.0, 0.0, 0)
 
 
-def peak_memory() -> int:
-    """Most bytes of memory that this process has had so far."""
-    # On Linux `ru_maxrss` may be that of the program which started this one.
-    with contextlib.suppress(OSError), open("/proc/self/status", "rb") as status:
-        for line in status:
-            if line.startswith(b"VmHWM:"):
-                return int(line.split()[1]) * 1024
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 class Meter:
     """Measures what this process uses from now on. The clock is one that nobody can set back."""
 
@@ -74,7 +61,7 @@ class Meter:
 
     @staticmethod
     def _now() -> tuple[float, ...]:
-        return time.monotonic(), *resource.getrusage(resource.RUSAGE_SELF)[:2]
+        return time.monotonic(), *cpu_seconds()
 
     def read(self) -> Resources:
         """What was used since the beginning."""

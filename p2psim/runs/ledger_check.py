@@ -21,10 +21,8 @@ from p2psim.privacy.releases import ReleaseCounter, Violations, by_agent, joined
 from p2psim.runs.result import Result
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.cell import PreparedCell
-from p2psim.simulation.links import link_table
-from p2psim.simulation.outcome import streams_of
+from p2psim.simulation.algorithms import PreparedCell, adapter_of
+from p2psim.simulation.outcome import link_table, streams_of
 from p2psim.simulation.recorder import NOWHERE
 from p2psim.simulation.session import EventCache
 from p2psim.simulation.workspace import Workspace
@@ -216,7 +214,8 @@ def simulations_of(result: Result, given: Scenario | None = None) -> Iterator[tu
     replicas = defaultdict[str, list[int]](list)
     for content, replica in sorted(result.described.runs):
         replicas[content].append(replica)
+    grid = result.grid(given)
     for number, entry in enumerate(result.described.cells):
-        scenario = result.cell_scenario(number, given)
+        scenario = result.cell_scenario(number, grid)
         for replica in replicas[entry.content]:
             yield number, replica, scenario

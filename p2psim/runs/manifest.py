@@ -7,6 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ FOLDER_FORMAT = 3
 #: the second no table of links.
 _READ = (1, 2, FOLDER_FORMAT)
 NAME = "manifest.json"
+#: Note on a cell whose algorithm has the form that its paper prints.
+PRINTED = "form: printed"
 
 #: Packages whose version may change a result.
 _LIBRARIES = ("numpy", "scipy", "numba", "simpy", "networkx", "pandas", "pyarrow", "pydantic")
@@ -130,12 +133,16 @@ class Manifest:
     format: int = FOLDER_FORMAT
 
 
+#: Version of a library: its metadata are long texts.
+_installed = lru_cache(maxsize=None)(metadata.version)
+
+
 def versions() -> dict[str, Any]:
     """Versions of the package, Python and the libraries, the platform, and the kernels of its arithmetic."""
     return {
         "p2psim": __version__,
         "python": platform.python_version(),
-        "libraries": {name: metadata.version(name) for name in _LIBRARIES},
+        "libraries": {name: _installed(name) for name in _LIBRARIES},
         "platform": platform.platform(),
         "machine": platform.machine(),
         "byte_order": sys.byteorder,
@@ -229,14 +236,12 @@ def read(folder: Path) -> Manifest:
     except FileNotFoundError:
         raise FolderError(f"{folder}: not a run folder (it has no {NAME})") from None
     except DamagedError as error:
-        raise FolderError(
-            f"{path}: damaged ({error}); restore it from a copy, or run into another folder with --out"
-        ) from None
+        message = f"{path}: damaged ({error}); restore it from a copy, or run into another folder with --out"
+        raise FolderError(message) from None
     except OSError as error:
         raise FolderError(f"{path}: cannot be read ({error.strerror or error})") from None
-    raise FolderError(
-        f"{path}: folder format {version}, this p2psim reads {FOLDER_FORMAT}; use another --out"
-    )
+    message = f"{path}: folder format {version}, this p2psim reads {FOLDER_FORMAT}; use another --out"
+    raise FolderError(message)
 
 
 def check_format(folder: Path, stored: Manifest) -> None:

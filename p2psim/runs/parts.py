@@ -198,9 +198,7 @@ def _metrics(outcomes: Sequence[Outcome]) -> pa.Table:
 
 def _tables(simulations: Iterable[Mapping[str, np.ndarray]]) -> list[pa.Table]:
     """Tables of plain columns, each of simulations that follow each other and have the same ones."""
-    alike = groupby(
-        simulations, lambda columns: [(name, column.dtype.kind) for name, column in columns.items()]
-    )
+    alike = groupby(simulations, lambda columns: [(name, one.dtype.kind) for name, one in columns.items()])
     return [_table(list(several)) for _, several in alike]
 
 
@@ -244,10 +242,8 @@ class StoredPart:
         places: dict[str, dict[RunKey, tuple[int, int, int]]] = {}
         for table in TABLES:
             rows = {key: run["rows"][table] for key, run in self.runs.items() if run["rows"][table] >= 0}
-            ends = accumulate(rows.values())
-            places[table] = {
-                key: (0, end - rows[key], rows[key]) for key, end in zip(rows, ends, strict=True)
-            }
+            ends = zip(rows, accumulate(rows.values()), strict=True)
+            places[table] = {key: (0, end - rows[key], rows[key]) for key, end in ends}
         return places
 
     def table(self, name: str, piece: int = 0) -> pa.Table:

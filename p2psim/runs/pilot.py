@@ -3,24 +3,26 @@
 Estimates of memory are lower bounds: what they refuse cannot run on this machine. For the time, the smallest cell warms
 up, and a second simulation of it shows whether whole simulations fit into the time that is left. If they do, the
 study's own simulations follow in its order, so that what its cells share is shared here too; if not, the pace of that
-simulation is used. Time is taken to grow with the number of events, which is right within a factor of about two. The
-variation of the pace over stretches of the pilot gives the range.
+simulation is used. The first simulation of each cell sets up what its others share, which is counted once a cell. Where
+the largest cell has many more events, its pace is looked at as well, and time is a straight line between the two: what
+does not depend on events, such as metrics, is not counted once an event. The variation of the pace over stretches of
+the pilot gives the range.
 """
 
-import resource
+import mmap
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from p2psim.core.errors import Fault, InputError
-from p2psim.runs.invocations import peak_memory
+from p2psim.runs.system import address_limit, peak_memory
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.record import fewest, most
-from p2psim.simulation.algorithms.cell import Assessment
+from p2psim.simulation.algorithms import Assessment
 from p2psim.simulation.workspace import Workspace
 
 #: Bytes of a number; of what is kept of each agent, of each link in one direction, of each simulation to be done.
@@ -44,7 +46,7 @@ class Need:
 
 def available_memory() -> float:
     """Bytes that this process may still take; infinite where the system does not say."""
-    limits = [_address_limit()]
+    limits = [address_limit()]
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
@@ -52,12 +54,6 @@ def available_memory() -> float:
         cgroup = Path("/sys/fs/cgroup")
         limits.append(int((cgroup / "memory.max").read_text()) - int((cgroup / "memory.current").read_text()))
     return max(min(limits), 0.0)
-
-
-def _address_limit() -> float:
-    """Bytes of address space that a process may have (``ulimit -v``); infinite without a limit."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return float("inf") if soft == resource.RLIM_INFINITY else soft
 
 
 #: Bytes of address space that a process takes beyond what it has once a study is read: compiled kernels, tables; and
@@ -69,8 +65,8 @@ def limited_room() -> float:
     """Bytes of address space that its limit leaves to this process."""
     with suppress(OSError, ValueError, IndexError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        return max(_address_limit() - pages * resource.getpagesize(), 0)
-    return _address_limit()
+        return max(address_limit() - pages * mmap.PAGESIZE, 0)
+    return address_limit()
 
 
 def has_room_for_workers() -> bool:
@@ -259,7 +255,6 @@ def estimate_runtime(
     ----------
     scenario : Scenario
     grid, facts : sequence of Cell and of Assessment
-        Of all cells.
     workspace : Workspace
         With the data prepared.
     jobs : int
@@ -274,49 +269,99 @@ def estimate_runtime(
     from p2psim.runs.batches import BatchOptions, cut, run_batch
     from p2psim.simulation.simulate import sample
 
-    smallest = min(range(len(grid)), key=lambda i: facts[i].events)
-    # The first one loads compiled code, which tells nothing of the others.
-    sample(grid[smallest].scenario, 0, workspace, time.perf_counter() + seconds / 4)
-    began = time.perf_counter()
-    until = began + seconds
-    stretches, ended = sample(grid[smallest].scenario, 1, workspace, began + seconds / 2)
-    played = sum(events for events, _ in stretches)
-    spent, done = time.perf_counter() - began, int(ended)
-    pace = played / max(spent, 1e-9)
-    share = min(1.0, played / max(facts[smallest].events, 1))
-    whole: list[tuple[int, float]] = []
-    order = ((cell.index, replica) for replica in range(fewest(scenario.replicas)) for cell in grid)
-    # In batches, as in the study: alone, a small simulation takes longer.
-    size = pace * seconds / (2 * STRETCHES)
-    for items in cut(order, lambda item: facts[item[0]].events, size) if ended else ():
-        events = sum(facts[cell].events for cell, _ in items)
-        if time.perf_counter() + events / pace > until:
-            break
+    def ran(items: Sequence[tuple[int, int]]) -> float:
         result = run_batch(grid, items, workspace, BatchOptions())
         if result.stopped is not None:
             raise result.stopped
-        done += len(items)
-        whole.append((events, result.seconds))
+        return result.seconds
+
+    def sampled(cell: int, most: float) -> tuple[int, float, list[tuple[float, float]], bool]:
+        # The first one loads compiled code and sets up the cell, which tells nothing of the others.
+        sample(grid[cell].scenario, 0, workspace, time.perf_counter() + most / 2)
+        pieces, ended = sample(grid[cell].scenario, 1, workspace, time.perf_counter() + most)
+        return sum(events for events, _ in pieces), sum(taken for _, taken in pieces), [*pieces], ended
+
+    sizes = [fact.events for fact in facts]
+    smallest, largest = sizes.index(min(sizes)), sizes.index(max(sizes))
+    until = time.perf_counter() + 1.25 * seconds
+    played, spent, stretches, ended = sampled(smallest, seconds / 2)
+    pace = played / max(spent, 1e-9)
+    share = min(1.0, played / max(sizes[smallest], 1))
+    line = TimeLine(sizes[smallest], sizes[smallest] / max(pace, 1e-9))
+    firsts = list[float]()
+    for cell in range(len(grid)) if ended else ():
+        if firsts and time.perf_counter() + 2 * sizes[cell] / pace > until - seconds / 2:
+            break
+        firsts.append(ran([(cell, 0)]))
+    again = [([cell], ran([(cell, 1)])) for cell in range(len(firsts))]
+    # In batches, as in the study: alone, a small simulation takes longer.
+    order = (
+        (cell, replica) for replica in range(2, fewest(scenario.replicas)) for cell in range(len(firsts))
+    )
+    slower = sum(sizes[: len(firsts)]) / max(sum(taken for _, taken in again), 1e-9)
+    batches = list[tuple[list[int], float]]()
+    for items in (
+        cut(order, lambda item: sizes[item[0]], slower * seconds / (2 * STRETCHES)) if firsts else ()
+    ):
+        if not items or time.perf_counter() + sum(sizes[cell] for cell, _ in items) / slower > until:
+            break
+        batches.append(([cell for cell, _ in items], ran(items)))
+    whole = batches or again
     if whole:
-        played, stretches = sum(events for events, _ in whole), whole
-        pace = played / max(sum(taken for _, taken in whole), 1e-9)
-    paces = spread(stretches)
-    slowest, fastest = (pace * paces[0], pace * paces[-1]) if paces else (pace, pace)
-    each = sum(fact.events for fact in facts)
-    alone = [fewest(scenario.replicas) * each / fastest, most(scenario.replicas) * each / slowest]
-    shortest, longest = (min(each, each / jobs + _START) for each in alone)
+        events = [sizes[cell] for some, _ in whole for cell in some]
+        played = sum(events)
+        line = TimeLine(played / len(events), sum(taken for _, taken in whole) / len(events))
+    if sizes[largest] > _UNEQUAL * line.events:
+        beside = max(line.seconds - line.events / pace, 0.0) if whole else 0.0
+        part, taken, *_ = sampled(largest, seconds / 4)
+        line = line.through(sizes[largest], sizes[largest] * taken / max(part, 1) + beside)
+    if whole:
+        stretches = [(sum(line.at(sizes[cell]) for cell in some), taken) for some, taken in whole]
+    # What the first simulation of a cell takes more, such as a graph or an optimum: each process pays for it.
+    more = sorted(first - taken for first, (_, taken) in zip(firsts, again, strict=True))
+    once = len(grid) * max(more[(len(more) - 1) // 2], 0.0) if more else 0.0
+    each = sum(line.at(size) for size in sizes)
+    paces, pace = spread(stretches) or [1.0], sum(sizes) / max(each, 1e-9)
+    alone = [fewest(scenario.replicas) * each / paces[-1], most(scenario.replicas) * each / paces[0]]
+    shortest, longest = (min(one + once, one / jobs + once + _START) for one in alone)
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
-    memory = peak_memory() + int(kept)
-    return Pilot(done, played, pace, max(len(paces), 1), slowest, fastest, shortest, longest, jobs, memory)
+    slowest, fastest, memory = pace * paces[0], pace * paces[-1], peak_memory() + int(kept)
+    done = int(ended) + len(firsts) + len(again) + sum(len(some) for some, _ in batches)
+    return Pilot(done, played, pace, len(paces), slowest, fastest, shortest, longest, jobs, memory)
 
 
-def spread(pieces: Sequence[tuple[int, float]]) -> list[float]:
+#: Ratio of the largest cell's events to those of what was simulated, from which on its pace is looked at.
+_UNEQUAL = 1.5
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """Seconds of a simulation by its number of events: of one that is known, and in proportion or by a slope."""
+
+    events: float
+    seconds: float
+    slope: float | None = None
+
+    def through(self, events: float, seconds: float) -> "TimeLine":
+        """The same where a larger simulation is known too, which does not take less time."""
+        return replace(self, slope=max(seconds - self.seconds, 0.0) / (events - self.events))
+
+    def at(self, events: float) -> float:
+        """Seconds of a simulation with so many events."""
+        alike = self.seconds * events / max(self.events, 1)
+        if self.slope is None:
+            return alike
+        straight = self.seconds + self.slope * (events - self.events)
+        return straight if events > self.events else max(straight, alike)
+
+
+def spread(pieces: Sequence[tuple[float, float]]) -> list[float]:
     """How the pace varies.
 
     Parameters
     ----------
-    pieces : sequence of (int, float)
-        Events and seconds, one after the other.
+    pieces : sequence of (float, float)
+        Events, or seconds that are expected, and seconds, one after the other.
 
     Returns
     -------

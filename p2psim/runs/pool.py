@@ -46,13 +46,10 @@ START_SECONDS = 60.0
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 #: A path of a socket has at most 104 bytes on some systems, 108 on others; 32 of them are the socket's own.
 _LONGEST_SOCKET_FOLDER = 70
-_GO_ON = "what was finished is kept, run again to go on, perhaps with fewer --jobs"
+_GO_ON = "finished simulations are kept; run again to continue, perhaps with fewer --jobs"
 #: Of workers: one thread each.
-_OF_WORKERS = (
-    SAFE_PATH
-    | {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-    | {"VECLIB_MAXIMUM_THREADS": "1"}
-)
+_OF_WORKERS = SAFE_PATH | {"VECLIB_MAXIMUM_THREADS": "1"}
+_OF_WORKERS |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 
 def _serve(connection: Connection, directory: Path, options: BatchOptions) -> None:
@@ -146,6 +143,9 @@ class Worker:
 @contextmanager
 def _block_sigint() -> Iterator[None]:
     """Block interrupts in the processes started here: they would end the server of workers during its imports."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows, which has neither this server nor masks
+        yield
+        return
     # The server starts the tracker first, unless it runs, and that unblocks the signals.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDINGS})
@@ -191,7 +191,7 @@ def _start(context: Any, directory: Path, options: BatchOptions) -> Worker:
             process.start()
         except (OSError, EOFError, MemoryError, RuntimeError) as error:
             raise SimulationError(
-                f"a worker process could not be started ({first_line(error)}), perhaps for want of memory; {_GO_ON}"
+                f"a worker process could not be started ({first_line(error)}), perhaps for lack of memory; {_GO_ON}"
             ) from error
     # The worker's end must be open nowhere else, so that its death is seen.
     theirs.close()
@@ -210,11 +210,8 @@ def exchange(
             for worker in pool:
                 if worker.ready and not worker.items:
                     worker.send(schedule.take(), cells)
-            waiting = {
-                worker.connection: worker
-                for worker in pool
-                if worker.items or (len(schedule) and not worker.ready)
-            }
+            awaited = [worker for worker in pool if worker.items or (len(schedule) and not worker.ready)]
+            waiting = {worker.connection: worker for worker in awaited}
             if not waiting:
                 if not schedule.refill():
                     return
@@ -227,7 +224,7 @@ def exchange(
                 worker.end()
                 if not pool:
                     raise SimulationError(
-                        f"no worker process was ready within {START_SECONDS:g} s, perhaps for want of memory; {_GO_ON}"
+                        f"no worker process was ready within {START_SECONDS:g} s, perhaps for lack of memory; {_GO_ON}"
                     )
             for ready in heard:
                 worker = waiting[ready]  # type: ignore[index]
@@ -271,7 +268,7 @@ def _handle_dead_worker(cells: Sequence[Cell], schedule: Schedule, worker: Worke
 
 
 #: A study that one process finishes sooner than this is not worth a pool.
-_WORTH_A_POOL = 3.0
+WORTH_A_POOL = 3.0
 
 
 def available_cores() -> int:
@@ -305,7 +302,7 @@ def run_local(
             schedule.learn(result)
             yield result
             # From the second on: the first batch may have compiled, and does not tell how long the rest takes.
-            if batch and workers > 1 and schedule.left() >= _WORTH_A_POOL and has_room_for_workers():
+            if batch and workers > 1 and schedule.left() >= WORTH_A_POOL and has_room_for_workers():
                 break
     assert workspace.directory is not None
     start = partial(_start, _context(), workspace.directory, options)

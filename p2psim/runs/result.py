@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -93,7 +93,7 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings as a person is told them: each once, with the cells that it concerns."""
+        """Warnings as they are printed: each once, with the cells that it concerns."""
         cells, warnings = self.described.cells, self.described.warnings.items()
         texts = notices.in_order((text, manifests.numbers_in(cells, warned)) for text, warned in warnings)
         return notices.lines(notices.without_variants(texts), [cell.swept for cell in cells])
@@ -145,22 +145,22 @@ class Result:
 
     @cached_property
     def metrics(self) -> "pd.DataFrame":
-        """``metrics.parquet``: one row a recorded value."""
+        """``metrics.parquet``: one row per recorded value."""
         return self._table("metrics")
 
     @cached_property
     def ledger(self) -> "pd.DataFrame":
-        """``ledger.parquet``: one row an agent, with what its releases cost."""
+        """``ledger.parquet``: one row per agent, with what its releases cost."""
         return self._table("ledger")
 
     @cached_property
     def agents(self) -> "pd.DataFrame":
-        """``agents.parquet``: one row an agent, with what it is."""
+        """``agents.parquet``: one row per agent, with what it is."""
         return self._table("agents")
 
     @cached_property
     def events(self) -> "pd.DataFrame | None":
-        """``events.parquet``: one row an event; None unless ``record.events`` was set."""
+        """``events.parquet``: one row per event; None unless ``record.events`` was set."""
         return self._table("events") if "events.parquet" in self.described.files else None
 
     @cached_property
@@ -179,12 +179,12 @@ class Result:
         return self._arrays("models.npz")
 
     def model(
-        self, cell: int = 0, replica: int = 0, agent: int | None = None, step: int | None = None
+        self, cell: int = 0, replica: int = 0, agent: int | str | None = None, step: int | None = None
     ) -> "LearntModel":
         """A model that was recorded (``record.models``), for predictions of new records in their original units.
 
-        Without `agent` it is the learner's, or the mean of the agents' models where all train one; without `step`, the
-        last one.
+        An agent is given by its index or its label. Without `agent` it is the learner's model, or the mean of the
+        agents' models where all train one; without `step`, the last one.
 
         Raises
         ------
@@ -196,30 +196,29 @@ class Result:
         if (cell, replica) not in self.models:
             none = "" if len(self.models) else ": the run recorded none (record.models: true)"
             raise InputError(f"no model of cell {cell}, replica {replica}{none}")
-        scenario = self.cell_scenario(cell)
+        scenario = self.cell_scenario(cell, self.grid())
         rows = self.metrics[(self.metrics["cell"] == cell) & (self.metrics["replica"] == replica)]
         # What every replica prepares for itself is not kept, and found again here.
         fitted = self.described.fitted[self.described.cells[cell].content]
         fitted = fitted or Workspace(None).case(scenario, replica).fitted
         models, steps = self.models[cell, replica], rows["step"].unique()
-        return recorded_model(models, steps, scenario, fitted, agent, step)
+        its = self.agents[(self.agents["cell"] == cell) & (self.agents["replica"] == replica)]
+        labels = its.sort_values("index")["label"].tolist()
+        return recorded_model(models, steps, scenario, fitted, agent, step, labels)
 
-    def cell_scenario(self, cell: int, given: "Scenario | None" = None) -> "Scenario":
-        """Scenario of a cell, also of one that the grid has no more; of `given` in place of the folder's.
-
-        Raises
-        ------
-        FolderError
-            If it is not known any more.
-        """
+    def grid(self, given: "Scenario | None" = None) -> "dict[str, Scenario]":
+        """Scenarios of the cells by their content, of `given` in place of the folder's."""
         from p2psim.scenario.cells import cells
 
+        return {one.content: one.scenario for one in cells(given or self.scenario, confirm_cells=True)}
+
+    def cell_scenario(self, cell: int, grid: "Mapping[str, Scenario]") -> "Scenario":
+        """Scenario of a cell, also of one that the grid has no more; a FolderError if it is not known any more."""
         entry = self.described.cells[cell]
-        grid = {one.content: one.scenario for one in cells(given or self.scenario, confirm_cells=True)}
         if entry.content in grid:
             return grid[entry.content]
         if not entry.scenario:
-            was = f"it is not known any more what cell {cell} was ({key_values(entry.swept)})"
+            was = f"the values of cell {cell} are not known any more ({key_values(entry.swept)})"
             raise FolderError(f"{self.path}: {was}")
         return self.read(lambda: Scenario.parse(entry.scenario, f"{self.path}/manifest.json"))
 
@@ -244,9 +243,8 @@ class Result:
         """
         # What is no file is not read by anyone: a pipe would wait for ever.
         if (fault := self.fault(name)) and not (self._trusting and (self.path / name).is_file()):
-            raise FolderError(
-                f"{self.path / name}: {fault}; restore it from a copy, or run again into another folder"
-            )
+            message = f"{self.path / name}: {fault}; restore it from a copy, or run again into another folder"
+            raise FolderError(message)
         return self.path / name
 
     def fault(self, name: str) -> str:
@@ -260,9 +258,12 @@ class Result:
         return RunArrays(self.whole(name) if name in self.described.files else None)
 
     def _table(self, name: str) -> "pd.DataFrame":
-        import pandas as pd
+        import pyarrow.parquet as pq
 
-        table = pd.read_parquet(self.whole(f"{name}.parquet"), page_checksum_verification=self._trusting)
+        # Not by pandas' function: it would load much of pyarrow that this needs not.
+        path = self.whole(f"{name}.parquet")
+        with pq.ParquetFile(path, page_checksum_verification=self._trusting) as file:
+            table = file.read().to_pandas()
         # A null agent would make floating-point numbers of all agents.
         return table.astype({"agent": "Int32"}) if name == "metrics" else table
 
@@ -299,13 +300,23 @@ class Result:
 
         return self._with_swept(wide(self.metrics))
 
-    def to_latex(self) -> str:
-        """Return the summary as a LaTeX table in the style of the package booktabs.
+    def curves(self, metric: str, quantiles: Any = (0.25, 0.5, 0.75), axis: str = "step") -> "pd.DataFrame":
+        """Quantiles of a metric over replicas, along the axis ``step`` or ``time``; read cell by cell, in few MB.
 
-        Examples
-        --------
-        >>> print(p2psim.Result.load("runs/three-banks").to_latex())  # doctest: +SKIP
+        Returns
+        -------
+        DataFrame
+            One row per cell, model and moment: swept columns, ``cell``, ``model``, the axis, ``replicas`` with a value
+            there, and ``q25``, ``median``, ``q75``, or what else is in `quantiles`. Of a metric that only single
+            agents have, each replica's value is the mean over them.
         """
+        from p2psim.runs.curves import curves
+
+        path = self.whole("metrics.parquet")
+        return self._with_swept(curves(path, metric, quantiles, axis, self._trusting))
+
+    def to_latex(self) -> str:
+        """Return the summary as a LaTeX table in the style of the package booktabs."""
         from p2psim.runs.summary import latex
 
         return latex(self.summary().drop(columns="cell"))
@@ -355,7 +366,7 @@ class Result:
         Returns
         -------
         DataFrame
-            One row a cell, model and replica: swept columns, ``cell``, ``model``, ``replica``, ``time``, ``reached``.
+            One row per cell, model and replica: swept columns, ``cell``, ``model``, ``replica``, ``time``, ``reached``.
             Where ``reached`` is false, ``time`` is that of the last record: the replica is censored there, and leaving
             it out would flatter. `p2psim.runs.summary.share_reached` takes both columns.
 
@@ -371,14 +382,9 @@ class Result:
         return self._reached(metric, target, rising, "step")
 
     def _reached(self, metric: str, target: float, rising: bool | None, axis: str) -> "pd.DataFrame":
-        from p2psim.runs.summary import first_reached, rises
+        from p2psim.runs.summary import first_reached, of_metric, rises
 
-        rows = self.metrics[self.metrics["metric"] == metric]
-        if rows.empty:
-            known = ", ".join(sorted(map(str, self.metrics["metric"].unique())))
-            raise InputError(f"{self.path}: no metric {metric!r} was recorded; there is {known}")
-        of_all = rows["agent"].isna()
-        rows = rows[of_all] if of_all.any() else rows
+        rows = of_metric(self.metrics, metric, self.path)
         table = first_reached(rows, axis, target, rises(metric) if rising is None else rising)
         return self._with_swept(table)
 

@@ -113,9 +113,9 @@ def run(
     InputError
         If the scenario, the folder or an argument is wrong; nothing was written.
     SimulationError
-        If simulations failed; what was finished is kept.
+        If simulations failed; finished simulations are kept.
     KeyboardInterrupt
-        When interrupted; what was finished is kept.
+        When interrupted; finished simulations are kept.
     """
     values = locals().copy()
     from p2psim.scenario.cells import cells
@@ -191,11 +191,13 @@ class Study:
                 before = self.inspect()
             content = store.read_content(folder) if before is not None and not options.overwrite else None
             work = Work(scenario, grid, content, options.only)
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="p2psim-"))
+            directory = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True)
+            )
             if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
                 warm_up()
             workspace = Workspace(Path(directory))
-            fitted, facts = self._prepare(workspace) if work.items else ({}, {})
+            fitted, facts = self.prepare(workspace) if work.items else ({}, {})
             if content is not None and not work.items and self._is_complete(content, work):
                 compaction.keep_figures(folder, content.manifest, scenario)
                 return {}
@@ -214,24 +216,20 @@ class Study:
                 store.clear(folder)
             for message in describing.version_warnings(content):
                 self.tell(message)
-            invocation = record.so_far()
-            described = describing.describe(scenario, grid, content, folder, fitted, facts, invocation)
+            described = describing.describe(scenario, grid, content, folder, fitted, facts, record.so_far())
             text = describing.resolved_text(scenario, grid, described)
             store.begin(folder, described, text)
             try:
-                failed = self._execute(work, workspace, client, record)
+                failed = self.execute(work, workspace, client, record)
             except BaseException:
                 with contextlib.suppress(OSError):
                     invocations = (*described.invocations[:-1], record.so_far("interrupted"))
                     manifest.write(folder, replace(described, state="interrupted", invocations=invocations))
                 raise
             content = store.read_content(folder)
-            described = replace(
-                described,
-                cells=describing.cells_at_end(described, content, work.stopped()),
-                failed=failed,
-                state="failed" if failed else "finished",
-            )
+            cells = describing.cells_at_end(described, content, work.stopped())
+            state = "failed" if failed else "finished"
+            described = replace(described, cells=cells, failed=failed, state=state)
             compaction.finish(folder, content, described, text, record)
             return failed
 
@@ -253,9 +251,8 @@ class Study:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FolderError(
-                f"{self.folder}: cannot be created ({error.strerror}); choose another --out"
-            ) from None
+            message = f"{self.folder}: cannot be created ({error.strerror}); choose another --out"
+            raise FolderError(message) from None
 
     def _is_complete(self, content: store.Content, work: Work) -> bool:
         """Whether the tables hold everything, in the order of this grid, and the manifest says why."""
@@ -264,7 +261,7 @@ class Study:
         in_tables = not content.parts and held.stored[:size] == tuple(cell.content for cell in self.grid)
         return in_tables and held.state == "finished" and stops == work.stopped()
 
-    def _prepare(self, workspace: Workspace) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    def prepare(self, workspace: Workspace) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
         """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
 
         Returned are what the preparation found, and the facts of each cell, by content hash.
@@ -278,7 +275,7 @@ class Study:
         facts = {cell.content: explicit(fact.facts) for cell, fact in zip(self.grid, assessed, strict=True)}
         return {cell.content: workspace.fitted(cell.scenario) for cell in self.grid}, facts
 
-    def _execute(
+    def execute(
         self, work: Work, workspace: Workspace, client: Any, record: InvocationRecorder
     ) -> dict[RunKey, str]:
         """Simulate, keeping each batch as it comes; returns what failed."""

@@ -7,7 +7,6 @@ A list of the figures that p2psim drew says which may be removed.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -29,6 +28,7 @@ from p2psim.runs import manifest
 from p2psim.runs.manifest import Manifest, RunEntry
 from p2psim.runs.parts import TABLES, EncodedPart, RunKey, StoredPart, read_part
 from p2psim.runs.seals import DamagedError, Print, damage, opened, print_of, sealed
+from p2psim.runs.system import take_lock
 from p2psim.runs.tables import StoredTables
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.outcome import check_event_format
@@ -37,6 +37,8 @@ from p2psim.simulation.workspace import write_archive
 #: The file that a run holds while it writes.
 LOCK = ".lock"
 SCENARIO = "scenario.yaml"
+#: What ``p2psim verify`` leaves.
+VERDICT = "verified.json"
 RESULTS = (*(f"{name}.parquet" for name in TABLES), "noise.npz", "data.npz", "models.npz")
 PARTS = "parts"
 FINAL = "final"
@@ -104,18 +106,16 @@ def lock(folder: Path) -> Iterator[None]:
     try:
         handle = open(folder / LOCK, "ab")  # noqa: SIM115 - closed by the block below
     except OSError as error:
-        raise FolderError(
-            f"{folder}: cannot be written to ({error.strerror}); choose another --out"
-        ) from None
+        message = f"{folder}: cannot be written to ({error.strerror}); choose another --out"
+        raise FolderError(message) from None
     with handle:
         # A file system may have no locks: better to run without than not to run.
         with contextlib.suppress(OSError):
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                take_lock(handle)
             except BlockingIOError:
-                raise FolderError(
-                    f"{folder}: another run is writing into it; wait for it, or choose another --out"
-                ) from None
+                message = f"{folder}: another run is writing into it; wait for it, or choose another --out"
+                raise FolderError(message) from None
         yield
 
 
@@ -123,7 +123,7 @@ def is_running(folder: Path) -> bool:
     """Whether a run holds the lock of a folder at this moment."""
     try:
         with open(folder / LOCK, "rb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            take_lock(handle, shared=True)
     except OSError as error:
         return isinstance(error, BlockingIOError)
     return False
@@ -143,7 +143,7 @@ def clear(folder: Path) -> None:
         return
     _complete(folder)
     _refuse_strangers(folder, manifest.read(folder))
-    for name in (*RESULTS, SCENARIO):
+    for name in (*RESULTS, SCENARIO, VERDICT):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / PARTS, ignore_errors=True)
     _remove_figures(folder)
@@ -161,7 +161,7 @@ def _refuse_strangers(folder: Path, stored: Manifest) -> None:
     parts = folder / PARTS
     results = (folder / name for name in RESULTS if name not in stored.files)
     strangers = [path for path in results if os.path.lexists(path)]
-    strangers += [folder / name for name in (*RESULTS, SCENARIO) if (folder / name).is_dir()]
+    strangers += [folder / name for name in (*RESULTS, SCENARIO, VERDICT) if (folder / name).is_dir()]
     if parts.is_symlink() or (os.path.lexists(parts) and not parts.is_dir()):
         strangers.append(parts)
     elif parts.is_dir():
@@ -169,7 +169,7 @@ def _refuse_strangers(folder: Path, stored: Manifest) -> None:
         strangers += [path for path in shown if not _PART_NAME.fullmatch(path.name)]
     if strangers:
         raise FolderError(
-            f"{strangers[0]}: not made by p2psim, and where its results go; move it away, or choose another --out"
+            f"{strangers[0]}: not made by p2psim, and its results need this name; move it, or choose another --out"
         )
 
 
@@ -198,11 +198,8 @@ class Content:
 
     def entries(self) -> dict[RunKey, RunEntry]:
         """How each finished simulation ended."""
-        entries = {
-            key: RunEntry(run["ended"], run["seconds"], run["problem"])
-            for part in self.parts
-            for key, run in part.runs.items()
-        }
+        runs = chain.from_iterable(part.runs.items() for part in self.parts)
+        entries = {key: RunEntry(run["ended"], run["seconds"], run["problem"]) for key, run in runs}
         return entries | self.manifest.runs
 
     def warnings(self) -> dict[str, Warned]:
@@ -233,13 +230,17 @@ def read_content(folder: Path) -> Content:
                 f"or start {folder} afresh with --overwrite"
             )
     check_event_format(folder, stored.made_by)
-    parts = tuple(read_part(path) for path in sorted((folder / PARTS).glob("[!.]*")) if path.name != DATA)
+    parts = tuple(map(read_part, part_paths(folder)))
     for archive in (folder / PARTS / DATA).glob("[!.]*.npz"):
         if not _whole_archive(archive):
-            raise FolderError(
-                f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
-            )
+            message = f"{archive}: damaged; remove {folder / PARTS} and run again, or use another --out"
+            raise FolderError(message)
     return Content(stored, parts, StoredTables(folder, stored.stored))
+
+
+def part_paths(folder: Path) -> list[Path]:
+    """Batches that have finished, in the order of their names."""
+    return sorted(path for path in (folder / PARTS).glob("[!.]*") if path.name not in (DATA, FINAL))
 
 
 def _whole_archive(path: Path) -> bool:

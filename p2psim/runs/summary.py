@@ -5,8 +5,9 @@ Replicas that do not reach a target are censored where they end, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def summary_of(last: pd.Series[float], ledger: pd.DataFrame, notes: Sequence[Seq
     spread = spread.reindex(columns=levels)  # where nothing was recorded there are no columns
     spread.columns = pd.Index(["q25", "median", "q75"])
     spread.insert(0, "replicas", groups.size())
-    table = spread.reset_index().merge(pd.DataFrame(_privacy(ledger, notes)), on="cell", how="left")
+    table = spread.reset_index().merge(_privacy(ledger, notes), on="cell", how="left")
     open_models = ~table["model"].isin(PRIVATE_MODELS) | table["metric"].str.startswith(OF_NO_RELEASE)
     table.loc[open_models, ["epsilon spent", "budget"]] = np.inf
     table.loc[open_models, "flags"] = "not_private"
@@ -59,7 +60,7 @@ def summary_of(last: pd.Series[float], ledger: pd.DataFrame, notes: Sequence[Seq
 
 
 def readable(table: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
-    """A summary for a terminal: a row a cell and model, the run's own first, metrics as columns.
+    """A summary for a terminal: one row per cell and model, the run's own first, metrics as columns.
 
     Rows of one model that are the same for all values of a key, as of baselines which it does not concern, are one
     row; metrics of one model that differ in what they cost have several.
@@ -68,39 +69,39 @@ def readable(table: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
     names = last_parts(swept, columns)
     rows: list[dict[str, Any]] = []
     for model in sorted(dict.fromkeys(table["model"]), key=lambda model: model != "main"):
-        costs = ["epsilon spent", "budget", "flags"]
+        of_costs: dict[tuple[Any, ...], list[dict[Any, Any]]] = {}
+        for row in table[table["model"] == model].to_dict("records"):
+            epsilon = show(row["epsilon spent"])
+            if np.isfinite(row["epsilon spent"]):
+                epsilon += f" of {show(row['budget'])}"
+            of_costs.setdefault((row["cell"], epsilon, row["flags"]), []).append(row)
         of_model = []
-        for (_, spent, budget, flags), entries in table[table["model"] == model].groupby(
-            ["cell", *costs], sort=False, dropna=False
-        ):
-            first = entries.iloc[0]
+        for (_, epsilon, flags), [first, *others] in of_costs.items():
             key = {names[name]: first[name] for name in swept}
-            values = {row["metric"]: _with_quartiles(row) for _, row in entries.iterrows()}
-            epsilon = f"{show(spent)} of {show(budget)}" if np.isfinite(spent) else show(spent)
-            said = {"model": model, "replicas": first["replicas"], _EPSILON: epsilon, "flags": flags}
-            of_model.append((key, dict.fromkeys(columns) | values | said))
+            values = {row["metric"]: _with_quartiles(row) for row in (first, *others)}
+            rest = {"model": model, "replicas": first["replicas"], _EPSILON: epsilon, "flags": flags}
+            of_model.append((key, dict.fromkeys(columns) | values | rest))
         for name in names.values():
             of_model = _without(name, of_model)
-        rows += [key | said for key, said in of_model]
+        rows += [key | rest for key, rest in of_model]
     return pd.DataFrame(rows, columns=[*names.values(), *columns], dtype=object)
 
 
 def _without(name: str, rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[Any]:
     """Rows for all values of a key, if its value makes no difference to any of them."""
-    same: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for key, said in rows:
-        same.setdefault(tuple(key[other] for other in key if other != name), []).append(said)
-    if len(same) == len(rows) or any(said != group[0] for group in same.values() for said in group):
+    same: dict[tuple[Any, ...], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for key, rest in rows:
+        same.setdefault(tuple(key[other] for other in key if other != name), []).append((key, rest))
+    if len(same) == len(rows) or any(rest != group[0][1] for group in same.values() for _, rest in group):
         return rows
-    firsts = {tuple(key[other] for other in key if other != name): key for key, _ in reversed(rows)}
-    return [(firsts[others] | {name: "all"}, group[0]) for others, group in same.items()]
+    return [(key | {name: "all"}, rest) for (key, rest), *_ in same.values()]
 
 
 #: Head of what agents have spent at most, of the largest budget.
 _EPSILON = "ε of budget"
 
 
-def _with_quartiles(row: pd.Series[Any]) -> Any:
+def _with_quartiles(row: Mapping[Any, Any]) -> Any:
     """A median, and the quartiles in words that no line break parts."""
     median, low, high = row["median"], row["q25"], row["q75"]
     if row["replicas"] < 2 or low == median == high:
@@ -113,22 +114,19 @@ def raised_flags(ledger: pd.DataFrame) -> pd.DataFrame:
     return ledger[[name for name in FLAGS if name in ledger]].astype("boolean").fillna(False).astype(bool)
 
 
-def _privacy(ledger: pd.DataFrame, notes: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+def _privacy(ledger: pd.DataFrame, notes: Sequence[Sequence[str]]) -> pd.DataFrame:
     """Largest ε and budget, and flags, of each cell."""
     columns = [str(name) for name in ledger if name != "epsilon_claimed"]
     epsilons = [name for name in columns if name.startswith("epsilon_")]
-    rows = []
-    for number, group in ledger.groupby("cell", sort=True):
-        raised = raised_flags(group).any()
-        rows.append(
-            {
-                "cell": number,
-                "epsilon spent": float(group[epsilons].max().max()) if epsilons else float("nan"),
-                "budget": float(group["budget"].max()),
-                "flags": ", ".join((*raised.index[raised], *notes[group["cell"].iloc[0]])),
-            }
-        )
-    return rows
+    numbers = ledger["cell"]
+    spent = ledger[epsilons].max(axis=1) if epsilons else pd.Series(np.nan, ledger.index)
+    costs = pd.DataFrame({"epsilon spent": spent, "budget": ledger["budget"]})
+    largest = costs.groupby(numbers, sort=True).max()
+    raised = raised_flags(ledger).groupby(numbers, sort=True).any()
+    names = raised.columns.to_numpy(dtype=object)
+    rows = zip(largest.index.tolist(), raised.to_numpy(), strict=True)
+    flags = [", ".join((*names[flags], *notes[number])) for number, flags in rows]
+    return largest.astype(float).rename_axis("cell").assign(flags=flags).reset_index()
 
 
 def wide(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -171,6 +169,16 @@ def rises(metric: str) -> bool:
     """Whether a target of the metric, or of a group's, is reached from below."""
     known = metric_named(metric)
     return known is not None and known.rises
+
+
+def of_metric(metrics: pd.DataFrame, metric: str, path: Path) -> pd.DataFrame:
+    """Rows of one metric: of all agents, or of single agents where there are no others."""
+    rows = metrics[metrics["metric"] == metric]
+    if rows.empty:
+        known = ", ".join(sorted(map(str, metrics["metric"].unique())))
+        raise InputError(f"{path}: no metric {metric!r} was recorded; known: {known}")
+    of_all = rows["agent"].isna()
+    return rows[of_all] if of_all.any() else rows
 
 
 def first_reached(rows: pd.DataFrame, axis: str, target: float, rising: bool) -> pd.DataFrame:

@@ -240,7 +240,7 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     if not held:
         return False
     body, dictionaries = _body(name, list({id(run.source): run.source for run, _ in held}.values()))
-    columns = _swept_columns(swept) if name in SWEPT_TABLES else {}
+    columns = swept_columns(swept) if name in SWEPT_TABLES else {}
     metadata = {"p2psim.table": name, "p2psim.format": str(TABLE_FORMAT)}
     if name == "events":
         metadata[KEY.decode()] = str(FORMAT_VERSION)
@@ -304,7 +304,7 @@ def rank(table: str, column: str) -> tuple[int, int, str, str]:
     return (1, 1, column, "")
 
 
-def _swept_columns(swept: dict[str, list[Any]]) -> dict[str, pa.Array]:
+def swept_columns(swept: dict[str, list[Any]]) -> dict[str, pa.Array]:
     """One array a swept key, with one value a cell: numeric where all are numbers, else text."""
     columns: dict[str, pa.Array] = {}
     for key, values in swept.items():

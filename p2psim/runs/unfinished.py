@@ -14,8 +14,9 @@ from p2psim.core.faults import path_of
 from p2psim.core.options import given
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store
+from p2psim.runs.compaction import placed_runs, swept_values
 from p2psim.runs.parts import TABLES, read_part
-from p2psim.runs.tables import Placed, merge
+from p2psim.runs.tables import merge, swept_columns
 from p2psim.scenario.figure import PlotOptions
 
 if TYPE_CHECKING:
@@ -34,10 +35,16 @@ class Unfinished:
     metrics, ledger, agents : DataFrame
     events, links : DataFrame or None
     manifest : mapping
+    described : Manifest
+        What is known of all cells.
+    all_cells : DataFrame
+        Swept columns of every cell, also of those without results yet.
     """
 
     path: Path
     scenario: Mapping[str, Any]
+    described: manifests.Manifest
+    all_cells: "pd.DataFrame"
     metrics: "pd.DataFrame"
     ledger: "pd.DataFrame"
     agents: "pd.DataFrame"
@@ -59,6 +66,7 @@ def so_far(run: str | os.PathLike[str]) -> Unfinished | None:
         If no batch has finished, or one is damaged.
     """
     import pandas as pd
+    import pyarrow as pa
 
     folder = path_of("run", run)
     if not (folder / manifests.NAME).is_file():
@@ -66,23 +74,12 @@ def so_far(run: str | os.PathLike[str]) -> Unfinished | None:
     described = manifests.read(folder)
     if described.files:
         return None
-    paths = (
-        path for path in (folder / store.PARTS).glob("[!.]*") if path.name not in (store.DATA, store.FINAL)
-    )
-    numbers = {cell.content: number for number, cell in enumerate(described.cells)}
-    placed = [
-        Placed(numbers[key[0]], key[1], key, part)
-        for part in map(read_part, sorted(paths))
-        for key in part.runs
-        if key[0] in numbers
-    ]
+    parts = map(read_part, store.part_paths(folder))
+    placed = placed_runs(described.cells, {key: part for part in parts for key in part.runs})
     if not placed:
-        raise FolderError(
-            f"{folder}: its run has not finished a single batch of simulations yet; wait for it"
-        )
-    placed.sort(key=lambda run: (run.cell, run.replica))
-    swept = {key: [cell.swept.get(key) for cell in described.cells] for key in described.cells[0].swept}
-    tables: dict[str, Any] = {}
+        message = f"{folder}: its run has not finished a single batch of simulations yet; wait for it"
+        raise FolderError(message)
+    swept, tables = swept_values(described.cells), dict[str, Any]()
     with TemporaryDirectory() as made:
         for name in TABLES:
             path = Path(made) / f"{name}.parquet"
@@ -90,9 +87,9 @@ def so_far(run: str | os.PathLike[str]) -> Unfinished | None:
                 tables[name] = pd.read_parquet(path)
     tables["metrics"] = tables["metrics"].astype({"agent": "Int32"})
     tree = store.plain_scenario(folder / store.SCENARIO)
-    return Unfinished(
-        folder, tree | {"name": f"{described.name} ({len(placed)} simulations so far)"}, **tables
-    )
+    tree |= {"name": f"{described.name} ({len(placed)} simulations so far)"}
+    all_cells = pa.table(swept_columns(swept)).to_pandas() if swept else pd.DataFrame(index=range(1))
+    return Unfinished(folder, tree, described, all_cells.assign(cell=all_cells.index), **tables)
 
 
 def plot(result: Any, *args: Any, **kwargs: Any) -> Any:

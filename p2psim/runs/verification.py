@@ -4,9 +4,12 @@ Without a part that made the results only their events and the releases in the l
 be unknown then, so that every agent that exchanged a message with another counts as its neighbour.
 """
 
+import contextlib
 import itertools
+import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +21,12 @@ from p2psim.core.events import BEGIN, COLUMNS, COMMIT, EVENT, KINDS, LEARNER, OU
 from p2psim.core.registry import parts
 from p2psim.data.prepare import public_bounds
 from p2psim.network.channels.channel import Channel
+from p2psim.network.exchanges import Exchange
 from p2psim.network.graph import Graph, from_edges, star_links
+from p2psim.network.spec import SINGLY, Conduct
 from p2psim.network.verify import verify
+from p2psim.network.verify_messages import Resending
 from p2psim.network.verify_order import Ordering
-from p2psim.network.verify_resending import Resending
-from p2psim.network.verify_rounds import SINGLY, Conduct
 from p2psim.runs.describing import differences
 from p2psim.runs.ledger_check import faults, simulations_of
 from p2psim.runs.manifest import CellEntry, check_format
@@ -132,7 +136,7 @@ def checked_partly(result: Result, error: MissingPartError) -> FolderError | Sim
         return FolderError(*damaged)
     right = f"the hashes of its {len(result.described.files)} files"
     if result.events is not None:
-        tree, events, ledgers = result.scenario_tree, _by_run(result.events), _by_run(result.ledger)
+        tree, events, ledgers = result.scenario_tree, by_run(result.events), by_run(result.ledger)
         for (number, replica), rows in sorted(events.items()):
             stream, cell, ledger = stream_of(rows), result.described.cells[number], ledgers[number, replica]
             fault = broken_invariant(stream, len(ledger), tree, cell)
@@ -155,9 +159,8 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
             f"{result.path}: its files are as they were written, but no events were recorded by which they can be "
             "recomputed; set record.events: true and run again"
         )
-    tables = {
-        name: _by_run(getattr(result, name)) for name in ("events", "links", "metrics", "ledger", "agents")
-    }
+    names = ("events", "links", "metrics", "ledger", "agents")
+    tables = {name: by_run(getattr(result, name)) for name in names}
     metrics = tables["metrics"]
     for cell, replica, scenario in simulations_of(result, given):
         run = (cell, replica)
@@ -188,7 +191,8 @@ def _check_all(result: Result, given: Scenario | None) -> Iterator[ReplicaCheck]
             yield ReplicaCheck(cell, replica, len(stream), differences.largest, differences.drift)
 
 
-def _by_run(table: pd.DataFrame) -> dict[tuple[int, int], pd.DataFrame]:
+def by_run(table: pd.DataFrame) -> dict[tuple[int, int], pd.DataFrame]:
+    """Rows of each simulation, by cell and replica."""
     groups: Any = table.groupby(["cell", "replica"], sort=False)
     return {(int(cell), int(replica)): rows for (cell, replica), rows in groups}
 
@@ -205,14 +209,9 @@ def stream_of(rows: pd.DataFrame) -> np.ndarray:
 def _series(rows: pd.DataFrame) -> Iterator[Series]:
     groups: Any = rows.groupby(["metric", "model", "agent"], sort=False, observed=True, dropna=False)
     for (metric, model, agent), values in groups:
-        yield Series(
-            str(metric),
-            str(model),
-            None if pd.isna(agent) else int(agent),
-            values["step"].to_numpy(np.int64),
-            values["time"].to_numpy(np.float64),
-            values["value"].to_numpy(np.float64),
-        )
+        time, value = (values[name].to_numpy(np.float64) for name in ("time", "value"))
+        of = None if pd.isna(agent) else int(agent)
+        yield Series(str(metric), str(model), of, values["step"].to_numpy(np.int64), time, value)
 
 
 def prepared_data(result: Result, scenario: Scenario, run: tuple[int, int]) -> PreparedData:
@@ -245,12 +244,10 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     # An effect may be a missing part. It sends nothing again.
     channel = {key: value for key, value in tree["network"]["channel"].items() if key != "effects"}
     resending = _ANYTHING if swept else Channel.model_validate(channel).resending
-    exchange = tree["network"]["exchange"]
-    mode = f"{exchange['kind']} {exchange.get('mode')}"
-    mode = str(cell.swept.get("network.exchange", cell.swept.get("network.exchange.mode", mode)))
     links, broken = _links(stream, agents), []
-    missing = tree["network"]["exchange"]["kind"] not in parts("exchange")
-    for by_edge, conduct in _conducts(mode, missing):
+    exchange = _exchange_of(tree, cell)
+    missing = exchange is None
+    for by_edge, conduct in _conducts(exchange):
         try:
             computes = bool((stream["kind"] == BEGIN).any())
             known = Ordering(own_exchange=missing, own_links=True, computes=computes)
@@ -262,19 +259,31 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
     return broken[0]
 
 
-def _conducts(how: str, missing: bool) -> Iterator[tuple[bool, Conduct]]:
-    """What agents may have done, as far as the exchange says it: whether links wake, and the rest.
+def _exchange_of(tree: Mapping[str, Any], cell: CellEntry) -> Exchange | None:
+    """The exchange of a cell, as far as its swept values say it; None if it is missing."""
+    key, given = "network.exchange", dict(tree["network"]["exchange"])
+    if key in cell.swept:
+        kind, _, values = str(cell.swept[key]).partition("(")
+        given = {"kind": kind} | dict(re.findall(r"(\w+)=([\w.-]+)", values))
+    given |= {
+        name.removeprefix(f"{key}."): value for name, value in cell.swept.items() if name.startswith(key)
+    }
+    for name, text in given.items():
+        with contextlib.suppress(ValueError, TypeError):
+            given[name] = json.loads(text)
+    part = parts("exchange").get(given["kind"])
+    return None if part is None else part.model_construct(**given)
 
-    Which events make releases follows from the algorithm, and whether links wake not from an exchange that is missing.
+
+def _conducts(exchange: Exchange | None) -> Iterable[tuple[bool, Conduct]]:
+    """What agents may have done: whether links wake, and the rest.
+
+    Much follows from the algorithm, and whether links wake not from an exchange that is missing.
     """
-    if missing or "synchronous" not in how:
-        yield from ((by_edge, SINGLY) for by_edge in ((False, True) if missing else ("edge" in how,)))
-    if "push-pull" in how:
-        for works_first, blocks in itertools.product((False, True), repeat=2):
-            yield False, Conduct("wakers", works_first=works_first, blocks=blocks)
-    if "synchronous" in how:
-        yield False, Conduct("commits", True, True)
-        yield False, Conduct("sends", True, True, works_first=True)
+    if exchange is None:
+        return [(False, SINGLY), (True, SINGLY)]
+    ways = itertools.product(("wake", "hear"), (False, True))
+    return dict.fromkeys((exchange.by_edge, exchange.conduct(*way)) for way in ways)
 
 
 def miscounted(stream: np.ndarray, ledger: pd.DataFrame, tree: Mapping[str, Any], cell: CellEntry) -> str:

@@ -40,6 +40,7 @@ def test_names_a_library_and_its_kernel() -> None:
     assert "unknown there" in differing(None)
 
 
+@pytest.mark.verification
 def test_a_folder_that_is_continued_on_other_kernels_says_so(tmp_path: Path) -> None:
     usual, other = kernels(plain_environment()), kernels(OTHER)
     if usual == other:

@@ -30,7 +30,7 @@ def cluster_of(workers: int, directory: Path) -> Any:
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         local_directory=str(directory),
     )
 
@@ -149,7 +149,7 @@ import asyncio, sys
 from distributed import Scheduler, Worker
 
 async def live():
-    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=None) as scheduler:
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:
         async with Worker(scheduler.address, nthreads=1, local_directory=sys.argv[1]):
             print(scheduler.address, flush=True)
             await asyncio.sleep(600)
@@ -187,14 +187,14 @@ def test_a_scheduler_that_is_lost_loses_nothing(undisturbed: Path, scheduler: st
 
 
 def test_a_worker_of_other_versions_is_refused() -> None:
-    here = clusters._versions(())
+    here = clusters.versions_of(())
     assert {"p2psim", "numpy", "numba"} <= set(here)
     grid = cells(small.scenario())
     own = {0: grid[0]}
-    done = clusters._work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here, arithmetic())
+    done = clusters.work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here, arithmetic())
     assert done.part is not None
     assert done.stopped is None
-    refused = clusters._work_remotely(
+    refused = clusters.work_remotely(
         "other", own, [(0, 0)], batches.BatchOptions(), here | {"numpy": "1.0"}, arithmetic()
     )
     assert refused.part is None
@@ -204,15 +204,15 @@ def test_a_worker_of_other_versions_is_refused() -> None:
 
 
 def test_simulations_of_a_worker_with_other_arithmetic_bear_a_warning() -> None:
-    own, here = {0: cells(small.scenario())[0]}, clusters._versions(())
+    own, here = {0: cells(small.scenario())[0]}, clusters.versions_of(())
     for kernels, count in ((arithmetic(), 0), ({**arithmetic(), "blas": ["another"]}, 1)):
-        done = clusters._work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here, kernels)
+        done = clusters.work_remotely("same", own, [(0, 0)], batches.BatchOptions(), here, kernels)
         assert done.part is not None
         assert sum("other arithmetic" in message for message in done.part.warnings) == count
 
 
 def test_a_worker_keeps_the_data_of_few_studies() -> None:
-    directories = [clusters._workspace(f"study {i}").directory for i in range(6)]
-    clusters._workspace("study 6")
+    directories = [clusters.workspace_of(f"study {i}").directory for i in range(6)]
+    clusters.workspace_of("study 6")
     assert [directory.exists() for directory in directories[-4:]] == [False, True, True, True]
-    assert clusters._workspace("study 5").directory == directories[5]
+    assert clusters.workspace_of("study 5").directory == directories[5]

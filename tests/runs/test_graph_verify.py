@@ -49,6 +49,21 @@ CASES = {
         "network.exchange": {"kind": "gossip", "mode": "edge"},
     },
     "nothing but models": {"record.metrics": []},
+    # Models change between commits, and are recorded there.
+    "links that wake, late, by time": {
+        "learning.algorithm": {"kind": "gossip-admm", "mu": 0.5, "rho": 1.0, "inner": 1, "time": 8.0},
+        "network.exchange": {"kind": "gossip", "mode": "edge"},
+        "network.channel": {"latency": {"uniform": [0.2, 0.9]}},
+        "record.every": {"time": 0.3},
+    },
+    **{
+        f"agents that come back, {rejoin}": {
+            "learning.algorithm": {"kind": "coordinate-descent", "mu": 0.5, "time": 8.0},
+            "network.availability": {"kind": "renewal", "up": 2.0, "down": 2.0, "rejoin": rejoin},
+            "record.every": {"time": 0.3},
+        }
+        for rejoin in ("reset", "fetch")
+    },
 }
 
 

@@ -61,7 +61,7 @@ def test_medians_and_their_intervals(sample: list[float]) -> None:
 @given(values, values, st.booleans())
 def test_sides_of_a_comparison(a: list[float], b: list[float], paired: bool) -> None:
     """A side is undefined only if it holds nothing; that nothing finite is left to compare is said as it is."""
-    row = comparison._row(pd.Series(a), pd.Series(b), paired, 0.95)
+    row = comparison.compared(pd.Series(a), pd.Series(b), paired, 0.95)
     sides = [a[: len(b)], b[: len(a)]] if paired else [a, b]
     finite = np.isfinite(sides).all(axis=0) if paired else None
     for name, side in zip("ab", sides, strict=True):

@@ -1,4 +1,4 @@
-"""Kills, interrupts and full disks at any moment: what was finished is kept, and the end is the same."""
+"""Kills, interrupts and full disks at any moment: finished simulations are kept, and the end is the same."""
 
 import contextlib
 import json
@@ -153,11 +153,11 @@ def assert_undisturbed(study: Path, folder: Path) -> None:
     assert manifest.read(folder).state == "finished"
 
 
-@pytest.mark.parametrize(("jobs", "moments"), [(1, 8), (2, 4)])
+@pytest.mark.parametrize(("jobs", "moments"), [(2, 4), pytest.param(1, 8, marks=pytest.mark.verification)])
 def test_killed_at_random_moments_and_resumed(
     study: Path, forking: "subprocess.Popen[str]", tmp_path: Path, jobs: int, moments: int
 ) -> None:
-    """12 moments of SIGKILL in all to the whole process group, from the first file on; then resumed to the end.
+    """Moments of SIGKILL to the whole process group, from the first file on; then resumed to the end.
 
     A folder that gets finished before its kill is compared and begun anew.
     """
@@ -194,7 +194,15 @@ def test_killed_at_random_moments_and_resumed(
 
 @pytest.mark.parametrize(
     ("jobs", "ending"),
-    [(1, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGTERM), (2, signal.SIGHUP)],
+    [
+        (1, signal.SIGINT),
+        (2, signal.SIGTERM),
+        (2, signal.SIGHUP),
+        *(
+            pytest.param(jobs, ending, marks=pytest.mark.verification)
+            for jobs, ending in ((2, signal.SIGINT), (1, signal.SIGTERM))
+        ),
+    ],
 )
 def test_interrupt_keeps_what_is_finished(
     study: Path, tmp_path: Path, jobs: int, ending: signal.Signals, monkeypatch: pytest.MonkeyPatch
@@ -208,10 +216,10 @@ def test_interrupt_keeps_what_is_finished(
         os.killpg(process.pid, ending)
         os.kill(process.pid, signal.SIGCONT)
         _, message = process.communicate()
-    # A second, where nothing else runs; other tests do.
-    assert time.monotonic() - began < 3
+    # A second, where nothing else runs; much else may run.
+    assert time.monotonic() - began < 30
     assert process.returncode == 130
-    assert "interrupted; what was finished is kept" in message
+    assert "interrupted; finished simulations are kept" in message
     assert "Traceback" not in message
     assert not list(temporary.glob("p2psim-*"))
     assert parts(folder) >= 2
@@ -279,7 +287,7 @@ def test_full_disk_keeps_what_is_finished(study: Path, tmp_path: Path, limit: in
     assert process.returncode == 1
     assert "File too large" in message
     assert "Traceback" not in message
-    assert "what was finished is kept" in message
+    assert "finished simulations are kept" in message
     if limit > 10_000:
         assert parts(folder) > 0
         assert not (folder / "metrics.parquet").exists()
@@ -316,7 +324,7 @@ if __name__ == "__main__":
 def test_too_little_memory_for_a_worker_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not that something is damaged; and what was finished is kept."""
+    """Not that something is damaged; and finished simulations are kept."""
     import errno
     from multiprocessing import process
 

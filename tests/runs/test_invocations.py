@@ -70,7 +70,7 @@ def test_cpu_and_memory_are_those_of_the_system() -> None:
 def test_memory_is_not_that_of_the_program_which_started_this_one() -> None:
     """A process with 500 MB starts one that has few of its own."""
     held = bytearray(b"x") * 500_000_000
-    code = "from p2psim.runs.invocations import peak_memory; print(peak_memory())"
+    code = "from p2psim.runs.system import peak_memory; print(peak_memory())"
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert 1e6 < int(run.stdout) < len(held) / 2
 

@@ -12,7 +12,7 @@ from graph_cases import graph_scenario
 import p2psim
 from p2psim.core.errors import InputError
 from p2psim.runs.verification import verify_result
-from p2psim.simulation.links import link_table
+from p2psim.simulation.outcome import link_table
 
 
 @pytest.fixture(scope="module")

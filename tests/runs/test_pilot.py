@@ -3,6 +3,7 @@
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,12 @@ from ruamel.yaml import YAML
 from p2psim.cli.main import main
 from p2psim.core import compiled
 from p2psim.core.errors import SimulationError
-from p2psim.runs import pilot
-from p2psim.runs.batches import BatchOptions, run_batch
+from p2psim.runs import batches, pilot
+from p2psim.runs.batches import BatchOptions, BatchResult, Item, run_batch
 from p2psim.runs.checking import check_scenario
 from p2psim.runs.pilot import Pilot, time_in_words, time_range
 from p2psim.scenario.cells import cells
-from p2psim.scenario.model import Scenario
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.simulation import simulate
 from p2psim.simulation.workspace import Workspace
 
@@ -49,7 +50,8 @@ def test_time_is_bounded_and_foretold_where_not_one_simulation_fits() -> None:
     flown(small.scenario())  # imports, and compiled code from the cache
     began = time.perf_counter()
     found = flown(long())
-    assert time.perf_counter() - began < 5
+    # Some seconds, where nothing else runs; the simulations would take minutes.
+    assert time.perf_counter() - began < 30
     assert found.simulations == 0
     # 2 cells of 3 replicas with 6 events for each of 5e7 commits.
     assert found.least_seconds == pytest.approx(6 * 3e8 / found.fastest, rel=0.01)
@@ -97,6 +99,56 @@ def test_a_machine_that_becomes_busy_gives_a_range(monkeypatch: pytest.MonkeyPat
     assert found.fastest == pytest.approx(3 * found.slowest)
     assert found.most_seconds == pytest.approx(3 * found.least_seconds)
     assert found.slowest < found.events_per_second < found.fastest
+
+
+def made_up(monkeypatch: pytest.MonkeyPatch, fixed: float, each: float, setup: float) -> None:
+    """Simulations that take time on a clock of our own alone: so much each, an event, and once a cell."""
+    now, known = [0.0], set[str]()
+
+    def events(scenario: Scenario) -> int:
+        return 6 * scenario.learning.algorithm.horizon  # type: ignore[attr-defined]
+
+    def sample(
+        scenario: Scenario, replica: int, workspace: Workspace, until: float
+    ) -> tuple[list[tuple[int, float]], bool]:
+        pieces, left = list[tuple[int, float]](), events(scenario)
+        while left and now[0] <= until:
+            chunk = min(left, 500)
+            now[0] += each * chunk
+            left -= chunk
+            pieces.append((chunk, each * chunk))
+        return pieces, not left
+
+    def run_batch(grid: Sequence[Cell], items: Sequence[Item], *_: object) -> BatchResult:
+        began = now[0]
+        for cell, _replica in items:
+            scenario = grid[cell].scenario
+            now[0] += fixed + each * events(scenario) + setup * (grid[cell].content not in known)
+            known.add(grid[cell].content)
+        return BatchResult(None, done=len(items), seconds=now[0] - began)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(simulate, "sample", sample)
+    monkeypatch.setattr(batches, "run_batch", run_batch)
+
+
+@pytest.mark.parametrize("replicas", [1, 200])
+@pytest.mark.parametrize(
+    ("fixed", "each", "setup"),
+    [(0.0, 1e-5, 0.0), (0.01, 2e-6, 0.0), (0.0, 1e-5, 0.03), (0.004, 1e-6, 0.05)],
+    ids=["events", "each", "once", "all"],
+)
+def test_what_does_not_grow_with_events_is_counted_once(
+    fixed: float, each: float, setup: float, replicas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Per simulation, as metrics are, or per cell, as graphs are, where cells differ by a hundred in events."""
+    horizons = [40, 400, 4000]
+    study = small.scenario(sweep={"learning.algorithm.horizon": horizons}, replicas=replicas)
+    made_up(monkeypatch, fixed, each, setup)
+    found = flown(study)
+    truth = replicas * sum(fixed + each * 6 * horizon for horizon in horizons) + len(horizons) * setup
+    assert found.least_seconds == pytest.approx(truth, rel=0.02)
+    assert found.most_seconds == pytest.approx(truth, rel=0.02)
 
 
 PIECES = st.lists(st.tuples(st.integers(1, 10**6), st.floats(1e-6, 10)), min_size=1)

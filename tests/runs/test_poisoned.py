@@ -54,7 +54,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("killed", "its worker process was ended by signal 9, twice, perhaps for want of memory"),
+        ("killed", "its worker process was ended by signal 9, twice, perhaps for lack of memory"),
         ("memory", "Unable to allocate"),
     ],
 )
@@ -87,10 +87,10 @@ def test_what_cannot_be_prepared_is_refused_with_its_cell(
 ) -> None:
     whole = simulate.check
 
-    def unprepared(scenario, workspace):
+    def unprepared(scenario, workspace, *more):
         if scenario.privacy.epsilon == 100:
             raise np.linalg.LinAlgError("Eigenvalues did not converge")
-        return whole(scenario, workspace)
+        return whole(scenario, workspace, *more)
 
     monkeypatch.setattr(simulate, "check", unprepared)
     with pytest.raises(InputError) as raised:
@@ -172,7 +172,7 @@ def test_how_a_worker_ended_is_told() -> None:
 
     (failed, *_) = (result.failed for result in exchanged(life, 1, workers=1))
     assert set(failed.values()) == {
-        "its worker process ended with exit code 3, twice, perhaps for want of memory"
+        "its worker process ended with exit code 3, twice, perhaps for lack of memory"
     }
 
 

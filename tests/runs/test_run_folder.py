@@ -77,13 +77,13 @@ def test_archives_agree_with_the_tables(reference: p2psim.Result) -> None:
 
 
 def test_events_are_stored_as_the_engine_made_them(reference: p2psim.Result, tmp_path: Path) -> None:
-    from p2psim.runs.verification import _by_run, stream_of
+    from p2psim.runs.verification import by_run, stream_of
     from p2psim.scenario.cells import cells
     from p2psim.simulation.simulate import simulate
     from p2psim.simulation.workspace import Workspace
 
     outcome = simulate(cells(small.scenario())[1].scenario, 2, Workspace(tmp_path))
-    stored = stream_of(_by_run(reference.events)[1, 2])
+    stored = stream_of(by_run(reference.events)[1, 2])
     assert stored.dtype == EVENT
     assert outcome.events is not None
     for name in EVENT.names or ():
@@ -92,7 +92,7 @@ def test_events_are_stored_as_the_engine_made_them(reference: p2psim.Result, tmp
 
 def test_streams_of_several_chunks_are_stored_whole_and_small(tmp_path: Path) -> None:
     """Chunks of events become row groups that begin elsewhere, and columns that count take next to no room."""
-    from p2psim.runs.verification import _by_run, stream_of
+    from p2psim.runs.verification import by_run, stream_of
     from p2psim.simulation.simulate import simulate
     from p2psim.simulation.workspace import Workspace
 
@@ -105,7 +105,7 @@ def test_streams_of_several_chunks_are_stored_whole_and_small(tmp_path: Path) ->
     )
     result = p2psim.run(study, tmp_path / "run", progress=False)
     assert result.events is not None
-    for replica, rows in _by_run(result.events).items():
+    for replica, rows in by_run(result.events).items():
         expected = simulate(study, replica[1], Workspace(tmp_path)).events
         assert expected is not None
         assert len(expected) > 2 * CHUNK
@@ -175,7 +175,7 @@ def test_running_again_does_nothing(reference: p2psim.Result, monkeypatch: pytes
     def forbidden(*args: object) -> None:
         raise AssertionError("a finished study was simulated again")
 
-    monkeypatch.setattr(runner.Study, "_execute", forbidden)
+    monkeypatch.setattr(runner.Study, "execute", forbidden)
     p2psim.run(small.scenario(), reference.path, progress=False)
     assert small.snapshot(reference.path) == before
 

@@ -126,8 +126,8 @@ def test_any_interleaving_lets_one_in(
 
         return step
 
-    monkeypatch.setattr(runner.Study, "_execute", work)
-    monkeypatch.setattr(runner.Study, "_prepare", lambda *_: ({grid.content: {}}, {}))
+    monkeypatch.setattr(runner.Study, "execute", work)
+    monkeypatch.setattr(runner.Study, "prepare", lambda *_: ({grid.content: {}}, {}))
     for module, name in (
         (store, "inspect"),
         (store, "lock"),

@@ -155,7 +155,7 @@ def test_number_of_workers_changes_no_decision(
     reference: p2psim.Result, tmp_path: Path, jobs: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH_SECONDS", 0.01)
-    monkeypatch.setattr(pool, "_WORTH_A_POOL", 0.01)
+    monkeypatch.setattr(pool, "WORTH_A_POOL", 0.01)
     p2psim.run(small.scenario(replicas=RULE), tmp_path / "run", jobs=jobs, progress=False)
     assert small.digests(tmp_path / "run") == small.digests(reference.path)
 

@@ -1,6 +1,7 @@
 """Studies whose agents act in rounds, or in pairs, are recomputed from what they recorded."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 import p2psim
 from p2psim.core.errors import InputError
 from p2psim.runs.checking import assess_cells
-from p2psim.runs.verification import _by_run, broken_invariant, stream_of, verify_result
-from p2psim.scenario.cells import cells
+from p2psim.runs.verification import broken_invariant, by_run, stream_of, verify_result
+from p2psim.scenario.cells import cells, display
 from p2psim.simulation.workspace import Workspace
 
 TREE: dict[str, Any] = {
@@ -83,10 +84,30 @@ def test_runs_are_recomputed(exchange: Any, order: str, network: dict[str, Any],
     if exchange is PAIRS:
         assert (commits["release"] < 0).sum() in range(25, 36)
     # Its events are right also for who does not know the algorithm.
-    stream, tree = stream_of(_by_run(result.events)[0, 0]), json.loads(json.dumps(result.scenario.resolved()))
-    assert broken_invariant(stream, 5, tree, result.described.cells[0]) == ""
+    stream, tree = stream_of(by_run(result.events)[0, 0]), json.loads(json.dumps(result.scenario.resolved()))
+    cell = result.described.cells[0]
+    assert broken_invariant(stream, 5, tree, cell) == ""
+    # Also where the exchange is known from what is swept alone.
+    swept = replace(cell, swept={"network.exchange": display(made.network.exchange)})
+    tree["network"]["exchange"] = {"kind": "broadcast"}
+    assert broken_invariant(stream, 5, tree, swept) == ""
+    assert broken_invariant(stream, 5, tree, cell)
     stream["release"][np.flatnonzero(stream["release"] >= 0)[20]] += 1
-    assert broken_invariant(stream, 5, tree, result.described.cells[0])
+    assert broken_invariant(stream, 5, tree, swept)
+
+
+@pytest.mark.parametrize(
+    ("exchange", "order"), [("synchronous", "gradient-then-gossip"), (PAIRS, "gossip-then-gradient")]
+)
+def test_models_that_change_between_commits_are_recomputed(exchange: Any, order: str, tmp_path: Path) -> None:
+    """Agents step before they send, or mix when work begins: a moment of recording may be before the commit."""
+    made = study(exchange, order, **BAD, compute={"time": 0.3})
+    tree = made.resolved() | {"record": {**TREE["record"], "every": {"time": 0.4}}}
+    result = p2psim.run(p2psim.Scenario.from_dict(tree), tmp_path / "run", progress=False)
+    assert [one.verdict for one in verify_result(result)] == ["right"]
+    steps = result.metrics.query("metric == 'objective'")["step"].to_numpy()
+    changed = (np.diff(result.models[0, 0], axis=0) != 0).any(axis=(1, 2))
+    assert (changed & (np.diff(steps) == 0)).any()
 
 
 def test_a_changed_number_is_found(tmp_path: Path) -> None:
@@ -122,3 +143,12 @@ def test_a_clock_means_nothing(tmp_path: Path) -> None:
     said = "agents have no clock under synchronous: rounds wake them; remove clock"
     with pytest.raises(InputError, match=said):
         p2psim.run(study("synchronous", "together", clock={"rate": 2.0}), tmp_path / "run", progress=False)
+
+
+def test_a_run_whose_agents_have_left_for_good_says_so(tmp_path: Path) -> None:
+    """Rounds of agents begin at 1, 2, …, and all five leave before the third."""
+    made = study("synchronous", "together", availability={"kind": "leave", "after": 2.5})
+    result = p2psim.run(made, tmp_path / "run", progress=False)
+    assert [line for line in result.warnings if line.startswith("the run ended")] == [
+        "the run ended at commit 10 of 60: nobody could act any more, as where all agents have left for good"
+    ]

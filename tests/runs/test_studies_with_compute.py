@@ -160,9 +160,7 @@ def test_forecasts_refuse_it() -> None:
         study = tree(replicas=1, sweep={})
         network = study["network"] | {"exchange": exchange, "compute": {"time": 0.1}}
         section = type(Scenario.from_dict(study).network).model_validate(network)
-        with pytest.raises(
-            MeaningError, match="forecasts know nothing of the time that agents take to compute"
-        ):
+        with pytest.raises(MeaningError, match="forecasts do not cover the time that agents take to compute"):
             refuse_unknown(section)
 
 

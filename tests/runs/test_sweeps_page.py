@@ -66,6 +66,12 @@ def test_reading_with_pandas(place: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert executed("pandas")["curves"].to_dict() == pytest.approx(medians(place), rel=1e-15)
 
 
+def test_reading_curves(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    rows = executed("p2psim")["curves"].set_index(["privacy.epsilon", "step"])
+    assert rows["median"].to_dict() == pytest.approx(medians(place), rel=1e-15)
+
+
 def test_reading_with_duckdb(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import duckdb
 

@@ -128,5 +128,5 @@ def test_a_result_tells_replicas_that_never_reach_it(tmp_path: Path) -> None:
     assert not never["reached"].any()
     assert (never["step"] == 40).all()
     assert result.time_to("relative_fitness", 0.0, rising=True)["time"].tolist() == [0.0] * 6
-    with pytest.raises(InputError, match="no metric 'ψ' was recorded; there is relative_fitness"):
+    with pytest.raises(InputError, match="no metric 'ψ' was recorded; known: relative_fitness"):
         result.time_to("ψ", 1.0)

@@ -1,15 +1,18 @@
 """A tuned key: chosen by validation problems or records, recorded, verified, and what it costs said plainly."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import p2psim
+from p2psim.cli.main import main
 from p2psim.core.errors import InputError, SimulationError
 from p2psim.data.prepare import prepare
 from p2psim.runs.result import Result
 from p2psim.runs.tuning import choices, fault_of_choice
+from p2psim.runs.verdict import kept
 from p2psim.runs.verification import verify_result
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
@@ -47,6 +50,25 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scenario, Path]:
     scenario, folder = Scenario.from_dict(TREE), tmp_path_factory.mktemp("tuned") / "run"
     p2psim.run(scenario, folder, progress=False)
     return scenario, folder
+
+
+def test_a_verdict_holds_for_the_validation_study_too(ran: tuple[Scenario, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(ran[1], folder)
+    assert main(["verify", str(folder)]) == 0
+    verdict = kept(Result.load(folder))
+    assert verdict is not None
+    assert "stale" not in verdict
+    table = folder / "tuning" / "metrics.parquet"
+    changed = bytearray(table.read_bytes())
+    changed[len(changed) // 2] ^= 1
+    for damage in (
+        lambda: table.write_bytes(changed),
+        lambda: (folder / "tuning" / "manifest.json").write_text("{}"),
+        lambda: shutil.rmtree(folder / "tuning"),
+    ):
+        damage()
+        assert (kept(Result.load(folder)) or {}).get("stale")
 
 
 def test_each_cell_chooses_its_own(ran: tuple[Scenario, Path]) -> None:
@@ -162,7 +184,7 @@ def test_hashes_of_the_study_do_not_move() -> None:
     ("changes", "message"),
     [
         ({"key": "privacy.epsilon"}, "tune.key: privacy.epsilon is swept"),
-        ({"key": "data.seed", "values": [1, 2]}, "tune.key: data.seed is of the whole study"),
+        ({"key": "data.seed", "values": [1, 2]}, "tune.key: data.seed belongs to the whole study"),
         ({"metric": "relative_fit"}, "tune.metric: unknown metric 'relative_fit'"),
         ({"values": [1.0, "much"]}, "learning.algorithm.c1"),
         ({"values": [1.0, 1.0]}, "is the same as cell"),

@@ -8,7 +8,7 @@ import pytest
 
 import p2psim
 from p2psim.core.events import COMMIT, SEND
-from p2psim.runs.verification import _by_run, broken_invariant, miscounted, stream_of
+from p2psim.runs.verification import broken_invariant, by_run, miscounted, stream_of
 
 PRIVATE = {"mechanism": "laplace", "epsilon": 50, "sensitivity": {"kind": "clip", "bound": 1.0}}
 STAR = {"kind": "star", "agents": 4}
@@ -59,9 +59,9 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def arguments(result: p2psim.Result) -> tuple[np.ndarray, Any, dict[str, Any], Any]:
     """The stream, the ledger, the scenario's tree and the cell."""
-    stream = stream_of(_by_run(result.events)[0, 0])
+    stream = stream_of(by_run(result.events)[0, 0])
     tree = json.loads(json.dumps(result.scenario.resolved()))
-    return stream, _by_run(result.ledger)[0, 0], tree, result.described.cells[0]
+    return stream, by_run(result.ledger)[0, 0], tree, result.described.cells[0]
 
 
 def test_what_was_run_is_right(ran: p2psim.Result) -> None:

@@ -35,6 +35,8 @@ def test_an_amplified_replica_is_told_and_is_no_failure(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "not comparable: an unstable step amplifies rounding" in printed
     assert "1 simulations recomputed, 1 of them not comparable" in printed
+    assert main(["show", str(tmp_path / "run")]) == 0
+    assert "none is comparable, since rounding is amplified" in " ".join(capsys.readouterr().out.split())
     assert main(["verify", str(tmp_path / "run"), "--json"]) == 0
     tree = json.loads(capsys.readouterr().out)
     assert (tree["wrong"], tree["not_comparable"]) == (0, 1)

@@ -1,0 +1,109 @@
+"""Quantiles over replicas along the run, read row group by row group: the rows of about one cell are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from p2psim.core.errors import InputError
+
+
+def curves(path: Path, metric: str, quantiles: Sequence[float], axis: str, checked: bool) -> pd.DataFrame:
+    """Table of `Result.curves` without the swept columns.
+
+    Parameters
+    ----------
+    path : Path
+        ``metrics.parquet``.
+    metric, quantiles, axis
+        As there.
+    checked : bool
+        Whether the checksum of each page is computed.
+    """
+    if axis not in ("step", "time") or not all(0 <= level <= 1 for level in quantiles):
+        given = f"{axis!r} and {list(quantiles)}"
+        raise InputError(f"curves go along 'step' or 'time', with quantiles from 0 to 1; got {given}")
+    names = ["median" if level == 0.5 else f"q{100 * level:g}" for level in quantiles]
+    pieces = []
+    for cell, rows in _by_cell(path, metric, axis, checked):
+        models = sorted(pc.unique(rows["model"]).to_pylist())
+        for model in models:
+            mine = rows.filter(pc.equal(rows["model"], model)) if len(models) > 1 else rows
+            at, counts, levels = _quantiles(_columns(mine, axis), quantiles)
+            columns: dict[str, Any] = {"cell": cell, "model": model, axis: at, "replicas": counts}
+            pieces.append(pd.DataFrame(columns | dict(zip(names, levels, strict=True))))
+    return pd.concat(pieces, ignore_index=True)
+
+
+def _by_cell(path: Path, metric: str, axis: str, checked: bool) -> Iterator[tuple[int, pa.Table]]:
+    """Rows of a metric, cell by cell."""
+    columns, known = ["cell", "replica", "model", "agent", "metric", axis, "value"], set[str]()
+    pieces: list[pa.Table] = []
+    cell = -1
+    with pq.ParquetFile(path, page_checksum_verification=checked) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group, columns=columns)
+            names = set(pc.unique(rows["metric"]).to_pylist())
+            known |= names
+            if metric not in names:
+                continue
+            rows = rows.filter(pc.equal(rows["metric"], metric)) if len(names) > 1 else rows
+            cells = rows["cell"].to_numpy()
+            for begin, end in pairwise([0, *(np.flatnonzero(np.diff(cells)) + 1).tolist(), len(cells)]):
+                if pieces and cells[begin] != cell:
+                    yield cell, pa.concat_tables(pieces)
+                    pieces.clear()
+                cell = int(cells[begin])
+                pieces.append(rows.slice(begin, end - begin))
+    if not pieces:
+        raise InputError(f"{path}: no metric {metric!r} was recorded; known: {', '.join(sorted(known))}")
+    yield cell, pa.concat_tables(pieces)
+
+
+def _columns(rows: pa.Table, axis: str) -> list[np.ndarray]:
+    """Replicas, moments and values, replica by replica: of all agents, or the mean over agents where there are none."""
+    if 0 < rows["agent"].null_count < len(rows):
+        rows = rows.filter(pc.is_null(rows["agent"]))
+    if not rows["agent"].null_count:
+        each = rows.select(["agent", "replica", axis, "value"]).to_pandas()
+        each = each.drop_duplicates(["agent", "replica", axis], keep="last")
+        means = each.groupby(["replica", axis])["value"].mean().reset_index()
+        return [means[name].to_numpy() for name in ("replica", axis, "value")]
+    columns = [rows[name].to_numpy() for name in ("replica", axis, "value")]
+    # Of records at the same moment the last one.
+    follows = (np.diff(columns[0]) == 0) & (np.diff(columns[1]) == 0)
+    return [column[np.append(~follows, True)] for column in columns] if follows.any() else columns
+
+
+def _quantiles(
+    columns: Sequence[np.ndarray], levels: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Moments, how many values each has, and their quantiles, as pandas interpolates them; NaN is no value."""
+    replica, at, value = columns
+    size = int(np.argmax(replica != replica[0])) or len(at)
+    rows = at.reshape(-1, size) if len(at) % size == 0 else at[None]
+    if (rows == rows[0]).all() and (np.diff(rows[0]) > 0).all():  # the same moments in all replicas
+        moments, starts = rows[0], np.arange(size) * len(rows)
+        ordered = np.sort(np.ascontiguousarray(value.reshape(-1, size).T), axis=1).ravel()
+    else:
+        order = np.lexsort((value, at))
+        moments, starts = np.unique(at[order], return_index=True)
+        ordered = value[order]
+    counts = np.add.reduceat(~np.isnan(ordered), starts, dtype=np.int64)
+    quantiles = []
+    for level in levels:
+        place = level * np.maximum(counts - 1, 0)
+        low, high = (ordered[starts + side(place).astype(np.int64)] for side in (np.floor, np.ceil))
+        with np.errstate(invalid="ignore"):
+            between = low + (high - low) * (place % 1)
+        # Between two infinities interpolation gives no number: the lower of them.
+        quantiles.append(np.where(np.isnan(between) | (low == high), low, between))
+    return moments, counts, quantiles
