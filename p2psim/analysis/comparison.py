@@ -52,9 +52,8 @@ def compare(a: Result, b: Result, confidence: float = 0.95) -> pd.DataFrame:
     cells_b, cells_a = _by_values(b, shared), _by_values(a, shared)
     pairs = [(number, cells_b[values]) for values, number in cells_a.items() if values in cells_b]
     if not pairs:
-        raise InputError(
-            f"{a.path} and {b.path} have no cell in common; both sweep {', '.join(shared) or 'nothing'}"
-        )
+        message = f"{a.path} and {b.path} have no cell in common; both sweep {', '.join(shared) or 'nothing'}"
+        raise InputError(message)
     labels = [a.described.cells[i].swept | b.described.cells[j].swept for i, j in pairs]
     return _table(a, b, pairs, labels, a.described.seed == b.described.seed, confidence)
 
@@ -97,7 +96,7 @@ def compare_within(result: Result, reference: Mapping[str, Any], confidence: flo
     bases = [of_reference.get(tuple(cell.swept[key] for key in others)) for cell in cells]
     pairs = [(base, number) for number, base in enumerate(bases) if base is not None and base != number]
     if not pairs:
-        raise InputError(f"{result.path}: there is nothing else to compare with the reference")
+        raise InputError(f"{result.path}: no other cell is left to compare with the reference")
     return _table(result, result, pairs, [cells[number].swept for _, number in pairs], True, confidence)
 
 
@@ -142,7 +141,7 @@ def _table(
     of_a = _by_cell(a)
     of_b = of_a if b is a else _by_cell(b)
     rows = [
-        {**label, "model": model, "metric": metric, **_row(values, other, paired, confidence)}
+        {**label, "model": model, "metric": metric, **compared(values, other, paired, confidence)}
         for (cell_a, cell_b), label in zip(pairs, labels, strict=True)
         for (model, metric), values in of_a.get(cell_a, {}).items()
         if (other := of_b.get(cell_b, {}).get((model, metric))) is not None
@@ -161,7 +160,10 @@ def _by_cell(result: Result) -> dict[int, dict[tuple[str, str], pd.Series[float]
     return cells
 
 
-def _row(of_a: pd.Series[float], of_b: pd.Series[float], paired: bool, confidence: float) -> dict[str, Any]:
+def compared(
+    of_a: pd.Series[float], of_b: pd.Series[float], paired: bool, confidence: float
+) -> dict[str, Any]:
+    """Numbers of two sides of a comparison, by replica: both means, and how they differ, with intervals."""
     if paired:
         both = of_a.index.intersection(of_b.index)
         of_a, of_b = of_a.loc[both], of_b.loc[both]
@@ -203,12 +205,11 @@ def _row(of_a: pd.Series[float], of_b: pd.Series[float], paired: bool, confidenc
 def short(table: pd.DataFrame) -> pd.DataFrame:
     """What a person is shown of a comparison: estimates with their intervals as text, and what they say."""
     shown = table.loc[:, :"b"].copy()
-    ends = ["a", "b", "low", "high", "ratio low", "ratio high", "pairs", "not finite"]
-    says = [_says(*row) for row in table[ends].itertuples(index=False, name=None)]
     for name, low, high in (("difference", "low", "high"), ("ratio", "ratio low", "ratio high")):
         texts = [_with_ends(*row) for row in table[[name, low, high]].itertuples(index=False, name=None)]
         shown[name] = pd.Series(texts, index=table.index, dtype=object)
-    shown["says"] = says
+    ends = ["a", "b", "low", "high", "ratio low", "ratio high", "pairs", "not finite"]
+    shown["says"] = [_says(*row) for row in table[ends].itertuples(index=False, name=None)]
     return shown.join(table[["pairs", "not finite", "correlation"]])
 
 

@@ -1,6 +1,8 @@
 """The audited systems of algorithms: a star's learner and what it receives, and agents of a graph and what they see.
 
 Many copies of a small network's run lie side by side, so that one replay of a kernel gives many samples.
+Of algorithms that train one model it is each query's noisy gradient, as the executor computes it: what they make of
+gradients is processing of what was released, and is left out; all queries are at one model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,24 +12,86 @@ from typing import Any
 import numpy as np
 
 from p2psim.audit.canaries import GradientLimits, Record
-from p2psim.audit.system import AuditSystem, Copies, PublishedReleases
-from p2psim.audit.training import OwnersTrainingSystem, TrainingSystem
+from p2psim.audit.system import AuditSystem, Copies, Played, releases_of
+from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, DELIVER, SEND
 from p2psim.core.registry import place_of
 from p2psim.learning.batches import sampling
 from p2psim.learning.graph.algorithms import penalty
 from p2psim.learning.graph.problem import GraphProblem, GraphTask
-from p2psim.learning.star.models import LearnerReplay
+from p2psim.learning.sgd.execute import CompiledExecutor
+from p2psim.learning.sgd.problem import TrainingTask
+from p2psim.learning.sgd.program import GRADIENT, INSTRUCTION, INSTRUCTIONS, Program
 from p2psim.learning.star.problem import StarProblem
-from p2psim.learning.star.replay import gradient_rule
+from p2psim.learning.star.replay import LearnerReplay, gradient_rule
 from p2psim.learning.steps import LearningAlgorithm
 from p2psim.network.graph import TopologyInputs, from_edges
 from p2psim.network.section import Network
-from p2psim.network.topologies import Star, draw_links
+from p2psim.network.topologies import draw_links
+from p2psim.network.topologies.regular import Star
 from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.algorithms.graph_setting import algorithm_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.algorithms.replay import goes_on
+from p2psim.simulation.algorithms.training import TrainingCell
+
+
+class TrainingSystem(AuditSystem):
+    """Agents of a graph's cell, two that are linked with each other."""
+
+    needs_pair = True
+    cell: TrainingCell
+
+    def __init__(self, cell: TrainingCell, agents: Sequence[int]):
+        model = cell.problem.model
+        if not model.uses_loss:
+            raise MeaningError(
+                "learning.model",
+                f"an audit finds records with the largest gradient for linear models only, got {model.kind}",
+            )
+        super().__init__(cell, agents)
+
+    @property
+    def network(self) -> Network:
+        """The small network."""
+        scenario = self.cell.scenario
+        exchange, algorithm = scenario.network.exchange, scenario.learning.algorithm
+        links, updates = from_edges(2, np.array([0]), np.array([1])), algorithm.updates_under(exchange)
+        answers = algorithm.answerer_releases
+        return Network(links, exchange, goes_on=goes_on(scenario), updates=updates, answerer_releases=answers)
+
+    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Played:
+        """Compute the gradient of every release of every copy, with its noise."""
+        copies, agents, releases = len(noise), len(self.agents), releases_of(events)
+        starts, count = np.stack([record.start for record in held]), releases.agents.size
+        problem: Any = self.problem(held, copies)
+        rule, batches = self.cell.rule, sampling(self._batch, problem.records, key)
+        task = TrainingTask(problem, rule.clip, rule.order, self.grid, True, batches, starts[0])
+        lines = np.zeros(copies * count, INSTRUCTION)
+        lines["what"], lines["noise"] = GRADIENT, np.arange(lines.size)
+        lines["out"], lines["at"] = agents + np.arange(lines.size), np.tile(releases.agents, copies)
+        lines["query"] = np.tile(releases.numbers, copies)
+        lines["agent"] = lines["at"] + np.repeat(agents * np.arange(copies), count)
+        program = Program.empty(agents + lines.size)._replace(instructions=lines)
+        program.counts[INSTRUCTIONS] = lines.size
+        executor = CompiledExecutor(task, program.slots)
+        executor.pool[:agents] = starts
+        executor.run(program, np.ascontiguousarray(noise.reshape(-1, noise.shape[-1])))
+        models = np.broadcast_to(starts[releases.agents], noise.shape)
+        gradients = executor.pool[agents:].reshape(noise.shape) - 2 * problem.l2 * models
+        return Played(gradients, models)
+
+
+class OwnersTrainingSystem(TrainingSystem):
+    """Owners of a star's cell, one or two."""
+
+    needs_pair = False
+
+    @property
+    def network(self) -> Network:
+        """The small network."""
+        links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
+        return Network(links, self.cell.scenario.network.exchange.asking_all())
 
 
 class StarSystem(AuditSystem):
@@ -62,9 +126,7 @@ class StarSystem(AuditSystem):
         links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
         return Network(links, self.cell.scenario.network.exchange.asking_all())
 
-    def play(
-        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
-    ) -> PublishedReleases:
+    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Played:
         """Replay events for many copies."""
         copies = Copies(events, len(self.agents), len(noise))
         start = held[0].start
@@ -74,7 +136,7 @@ class StarSystem(AuditSystem):
             replay.feed(chunk, drawn)
             for at, release in releases.items():
                 answers[:, release] = replay.answers(copies.seqs(at, block))
-        return PublishedReleases(answers, np.broadcast_to(start, answers.shape))
+        return Played(answers, np.broadcast_to(start, answers.shape))
 
     def _replay(
         self, problem: StarProblem, start: np.ndarray, key: np.ndarray, events: np.ndarray
@@ -92,14 +154,10 @@ class StarSystem(AuditSystem):
         """The cell's problem with the records of many copies, and sums over them."""
         problem, count = super().problem(held, copies), self.records
         x, target = np.stack([record.x for record in held]), np.array([record.y for record in held])
-        gram = np.einsum("ia,ib->iab", x, x) / count[:, None, None]
-        return replace(
-            problem,
-            x_l1=np.abs(problem.X).sum(axis=1),
-            gram=np.tile(gram, (copies, 1, 1)),
-            moment=np.tile(x * target[:, None] / count[:, None], (copies, 1)),
-            energy=np.tile(target**2 / count, copies),
-        )
+        gram = np.tile(np.einsum("ia,ib->iab", x, x) / count[:, None, None], (copies, 1, 1))
+        moment = np.tile(x * target[:, None] / count[:, None], (copies, 1))
+        x_l1, energy = np.abs(problem.X).sum(axis=1), np.tile(target**2 / count, copies)
+        return replace(problem, x_l1=x_l1, gram=gram, moment=moment, energy=energy)
 
 
 #: Solves the update of an agent that an event publishes, from its models before and after, for μ·c_i(∇L_i + η).
@@ -123,9 +181,7 @@ class GraphSystem(AuditSystem):
         vectors = algorithm_of(scenario).vectors
         return Network(links, scenario.network.exchange, goes_on=goes_on(scenario), vectors=vectors)
 
-    def play(
-        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
-    ) -> PublishedReleases:
+    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Played:
         """Replay events for many copies, and solve each published update for its noisy gradient.
 
         An update holds μ·c_i(∇L_i(θ_i) + η), which gives the mean gradient of records plus η, as ∇L_i(θ) also holds
@@ -150,7 +206,7 @@ class GraphSystem(AuditSystem):
                 if pulled is not None and at in releases:
                     gradients[:, releases[at]] = pulled / pull[end] - 2 * ridge[end] * before[:, end]
                     models[:, releases[at]] = before[:, end]
-        return PublishedReleases(gradients, models)
+        return Played(gradients, models)
 
     def _solver(self, start: np.ndarray, copies: int, events: np.ndarray) -> Solve:
         """What solves the update that an event publishes for μ·c_i(∇L_i + η).
@@ -178,18 +234,16 @@ class GraphSystem(AuditSystem):
     def problem(self, held: Sequence[Record], copies: int) -> GraphProblem:
         """The cell's problem with the records of many copies, on as many links; none held out."""
         problem, n, owners = super().problem(held, copies), 2 * copies, np.tile(self.agents, copies)
-        return replace(
-            problem,
-            ridge=problem.ridge[owners],
-            confidence=problem.confidence[owners],
-            smoothness=problem.smoothness[owners],
-            indptr=np.arange(n + 1, dtype=np.int64),
-            indices=(np.arange(n, dtype=np.int32) ^ 1),
-            weights=np.ones(n),
-            test_X=np.zeros((0, self.dimension)),
-            test_y=np.zeros(0),
-            test_offsets=np.zeros(n + 1, np.int64),
-        )
+        own = {name: getattr(problem, name)[owners] for name in ("ridge", "confidence", "smoothness")}
+        pairs, ends = np.arange(n, dtype=np.int32) ^ 1, np.arange(n + 1, dtype=np.int64)
+        linked = replace(problem, indptr=ends, indices=pairs, weights=np.ones(n), **own)
+        return replace(linked, **nothing_held_out(n, self.dimension))
+
+
+def nothing_held_out(agents: int, dimension: int) -> dict[str, Any]:
+    """Arrays of a problem whose agents keep no records for tests."""
+    test_X, test_offsets = np.zeros((0, dimension)), np.zeros(agents + 1, np.int64)
+    return {"test_X": test_X, "test_y": np.zeros(0), "test_offsets": test_offsets}
 
 
 #: Weight of the link between the two agents of an audited system.

@@ -99,7 +99,8 @@ def _saturates(loss: Loss) -> bool:
     if not (loss.needs_classes and loss.slope_bound == 1):
         raise MeaningError(
             "learning.loss",
-            f"worst records are known of squared loss and losses of classes with slopes up to 1, not of {loss.kind}",
+            "worst records are known for squared loss and for losses of classes with slopes up to 1, "
+            f"not for {loss.kind}",
         )
     return bool(np.abs(loss.slopes(np.zeros(1), np.ones(1)))[0] < 1)
 

@@ -1,7 +1,7 @@
 """Audits a scenario: each way of releasing that differs from the others, once."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from p2psim.audit.algorithms import system_of
-from p2psim.audit.audit_run import MOST_RELEASES
+from p2psim.audit.audit_run import MOST_RELEASES, Trial, audit_system
 from p2psim.audit.starts import MOST_MINIMISATIONS, StartSystem, audit_start
 from p2psim.audit.system import AuditSystem
-from p2psim.audit.trial import Trial, audit_system
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
 from p2psim.privacy.shares import Releases
@@ -111,7 +110,10 @@ def audit(
     refuse_untuned(scenario)
     notes: dict[str, None] = {}
     # As in a run: last digits must not depend on the number of threads, which small matrices only wait for.
-    with tempfile.TemporaryDirectory(prefix="p2psim-") as directory, threadpool_limits(limits=1):
+    with (
+        tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True) as directory,
+        threadpool_limits(limits=1),
+    ):
         grid = cells(scenario, confirm_cells=confirm_cells)
         refuse_excess(scenario, grid, confirm_cells)
         modes = _modes(grid, replica, Workspace(Path(directory)), notes)
@@ -119,34 +121,27 @@ def audit(
             notes[f"{len(modes) - MOST_AUDITS} more ways of releasing were not audited"] = None
             modes = modes[:MOST_AUDITS]
         audited = tuple(
-            Audited(tuple(places), agents, system, _trial(system, replica, samples, gamma / len(modes)))
-            for places, agents, system in modes
+            Audited(tuple(places), agents, system, attack(system, replica, samples, gamma / len(modes)))
+            for places, agents, system, attack in modes
         )
     if any(way.trial.audited < way.trial.limit for way in audited):
         notes["of an agent's releases the first were looked at, as many as are audited"] = None
-    if samples > MOST_MINIMISATIONS and any(
-        way.system.mechanism == "objective perturbation" for way in audited
-    ):
+    minimises = any(way.system.mechanism == "objective perturbation" for way in audited)
+    if samples > MOST_MINIMISATIONS and minimises:
         notes[f"objective perturbation minimises in each run: {MOST_MINIMISATIONS:,} were made"] = None
     return Audit(audited, tuple(notes), samples, gamma)
 
 
-def _trial(system: AuditSystem | StartSystem, replica: int, samples: int, gamma: float) -> Trial:
-    if isinstance(system, StartSystem):
-        return audit_start(system, replica, samples, gamma)
-    return audit_system(system, replica, samples, gamma)
-
-
-#: Cells, agents and system of an `Audited`.
-_Way = tuple[list[int], int, AuditSystem | StartSystem]
+#: Cells, agents and system of an `Audited`, and what audits the system.
+_Way = tuple[list[int], int, AuditSystem | StartSystem, Callable[[Any, int, int, float], Trial]]
 
 
 def _modes(grid: Sequence[Cell], replica: int, workspace: Workspace, notes: dict[str, None]) -> list[_Way]:
     """The ways of releasing of all cells; what cannot be audited is noted."""
     modes: dict[tuple[Any, ...], _Way] = {}
     for index, scenario in ((of_grid.index, of_grid.scenario) for of_grid in grid):
-        start: Any = getattr(scenario.learning.algorithm, "start", None)
-        how = getattr(start, "perturbation", "")
+        start = scenario.learning.algorithm.first_models
+        how = start.perturbed_by if start is not None else ""
         perturbs = scenario.privacy.mechanism.is_private and how in ("output", "objective")
         if reason := _excuse(scenario):
             if not perturbs or scenario.learning.algorithm.touches_data:
@@ -156,8 +151,8 @@ def _modes(grid: Sequence[Cell], replica: int, workspace: Workspace, notes: dict
         cell: Any = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
         if perturbs:
             for key, of_start in _starts(cell).items():
-                modes.setdefault(key, ([], len(of_start.agents), of_start))[0].append(index)
-        elif cell.setup.plan.limit.start is not None:
+                modes.setdefault(key, ([], len(of_start.agents), of_start, audit_start))[0].append(index)
+        elif start is not None and cell.setup.plan.limit.start is not None:
             notes[
                 f"the start {start.kind}{f' by the {how}' * bool(how)}, which is a release, was not audited"
             ] = None
@@ -167,7 +162,7 @@ def _modes(grid: Sequence[Cell], replica: int, workspace: Workspace, notes: dict
             if key in modes:
                 modes[key][0].append(index)
             elif system := _system(cell, agents):
-                modes[key] = [index], len(agents), system
+                modes[key] = [index], len(agents), system, audit_system
             else:
                 notes["an agent that no other has records beside was not audited"] = None
         sensitivity = scenario.privacy.sensitivity
@@ -192,7 +187,7 @@ def _excuse(scenario: Scenario) -> str:
     privacy, algorithm = scenario.privacy, scenario.learning.algorithm
     if not privacy.mechanism.is_private:
         return "cells without noise claim nothing"
-    if not getattr(algorithm, "touches_data", True):
+    if not algorithm.touches_data:
         return f"{algorithm.kind} releases nothing but its start"
     if system_of(algorithm) is None:
         return f"releases of {algorithm.kind} were not audited"

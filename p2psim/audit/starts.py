@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.audit.audit_run import INFLATED
+from p2psim.audit.algorithms import nothing_held_out
+from p2psim.audit.audit_run import INFLATED, Trial
 from p2psim.audit.canaries import FAR
 from p2psim.audit.claims import Canary, findings, lower_bound, thresholds_for
-from p2psim.audit.trial import Trial
 from p2psim.learning.graph.problem import GraphProblem
 from p2psim.learning.steps import PrivateWarmStart
 from p2psim.privacy.accounting.noises import LAPLACE, PURE
 from p2psim.privacy.perturbation import objective_noise, output_rate
-from p2psim.simulation.algorithms.graph_start import perturbed_models
+from p2psim.simulation.algorithms.graph_setting import perturbed_models
 from p2psim.simulation.outcome import streams_of
 
 #: Numbers in an array of copies' models, at most.
@@ -44,8 +44,7 @@ class StartSystem:
     @property
     def start(self) -> PrivateWarmStart:
         """The start, with the loss at which few runs show most."""
-        start: PrivateWarmStart = self.cell.scenario.learning.algorithm.start
-        return start.model_copy(update={"epsilon": INFLATED})
+        return self.cell.scenario.learning.algorithm.start.model_copy(update={"epsilon": INFLATED})
 
     @property
     def mechanism(self) -> str:
@@ -64,21 +63,7 @@ class StartSystem:
         )
         far = 1.0 if loss.needs_classes else FAR
         for name, x in xs.items():
-            alone = replace(
-                problem,
-                X=x[None],
-                y=np.array([far]),
-                offsets=np.array([0, 1]),
-                ridge=np.array([strong]),
-                confidence=np.ones(1),
-                smoothness=np.ones(1),
-                indptr=np.zeros(2, np.int64),
-                indices=np.empty(0, np.int32),
-                weights=np.empty(0),
-                test_X=np.zeros((0, p)),
-                test_y=np.zeros(0),
-                test_offsets=np.zeros(2, np.int64),
-            )
+            alone = _unlinked(problem, 1, X=x[None], y=np.array([far]), ridge=np.array([strong]))
             yield name, (alone, replace(alone, y=-alone.y))
 
     def released(self, alone: GraphProblem, replica: int, samples: int) -> np.ndarray:
@@ -87,20 +72,19 @@ class StartSystem:
         streams, models = streams_of(self.cell.scenario, replica), []
         most = max(1, _NUMBERS // (p * p))
         for first, count in ((first, min(most, samples - first)) for first in range(0, samples, most)):
-            many = replace(
-                alone,
-                X=np.tile(alone.X, (count, 1)),
-                y=np.tile(alone.y, count),
-                offsets=np.arange(count + 1),
-                ridge=np.tile(alone.ridge, count),
-                confidence=np.ones(count),
-                smoothness=np.ones(count),
-                indptr=np.zeros(count + 1, np.int64),
-                test_offsets=np.zeros(count + 1, np.int64),
-            )
+            y, ridge = np.tile(alone.y, count), np.tile(alone.ridge, count)
+            many = _unlinked(alone, count, X=np.tile(alone.X, (count, 1)), y=y, ridge=ridge)
             key = replace(streams, replica=replica + first).key("start")
             models.append(perturbed_models(start, many, np.tile(exact, (count, 1)), key))
         return np.concatenate(models)
+
+
+def _unlinked(problem: GraphProblem, agents: int, **records: Any) -> GraphProblem:
+    """The problem with other records, one of each of so many agents; no link connects them, none is held out."""
+    ones, none = np.ones(agents), np.zeros(agents + 1, np.int64)
+    links = {"indptr": none, "indices": np.empty(0, np.int32), "weights": np.empty(0)}
+    own = {"offsets": np.arange(agents + 1), "confidence": ones, "smoothness": ones}
+    return replace(problem, **(nothing_held_out(agents, problem.dimension) | own | links | records))
 
 
 class _Claimed:
@@ -139,7 +123,7 @@ class _Claimed:
 
 
 def audit_start(system: StartSystem, replica: int, samples: int, gamma: float) -> Trial:
-    """Audit the start of a system's first agent; parameters are those of `p2psim.audit.trial.audit_system`."""
+    """Audit the start of a system's first agent; parameters are those of `p2psim.audit.audit_run.audit_system`."""
     from scipy.stats import gamma as gamma_law
     from scipy.stats import kstest
 
@@ -158,11 +142,10 @@ def audit_start(system: StartSystem, replica: int, samples: int, gamma: float) -
         canaries.append(Canary(name, *scores))
         moves = max(moves, claimed[0].moves(claimed[1]))
     noise = LAPLACE if kind == "output" else PURE
+    claimed_loss = np.array(INFLATED)
+    thresholds = thresholds_for(claimed_loss[None])
     results = findings(
-        canaries,
-        lambda e: float(noise.delta(np.array(INFLATED), np.array(e))),
-        thresholds_for(np.array([INFLATED])),
-        gamma / 3,
+        canaries, lambda e: float(noise.delta(claimed_loss, np.array(e))), thresholds, gamma / 3
     )
     law_holds, least = min(1.0, len(laws) * min(laws)), lower_bound(results, 0.0)
     return Trial(1, 1, 1, INFLATED, INFLATED, 0.0, moves, least, results, law_holds, None, gamma)

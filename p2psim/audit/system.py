@@ -26,7 +26,7 @@ MOST_RECORDS = 4
 MOST_WITH_BATCHES = 2000
 
 
-class PublishedReleases(NamedTuple):
+class Played(NamedTuple):
     """What is published of each release, turned back into the noisy mean gradient by the claimed constants.
 
     Attributes
@@ -133,9 +133,7 @@ class AuditSystem(ABC):
         """The small network: the scenario's exchange, and nothing that gets lost."""
 
     @abstractmethod
-    def play(
-        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
-    ) -> PublishedReleases:
+    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Played:
         """Replay events for many copies.
 
         Parameters
@@ -224,4 +222,5 @@ class Copies:
                         out[name][rows] = event[name] + shift
             made = slice(*np.searchsorted(places, [block.start, block.stop]))
             releases = dict(zip(places[made].tolist(), range(made.start, made.stop), strict=True))
-            yield block, out, releases, noise[:, made].reshape(-1, noise.shape[-1])
+            drawn = np.ascontiguousarray(noise[:, made]).reshape(-1, noise.shape[-1])
+            yield block, out, releases, drawn

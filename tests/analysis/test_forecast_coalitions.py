@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from star_cases import scenario
 
-from p2psim.analysis.forecasts.coalitions import Coalitions, market
+from p2psim.analysis.forecasts.collaboration import Coalitions, market
 from p2psim.analysis.forecasts.forecast import forecast, setting
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
@@ -120,4 +120,4 @@ def test_the_command_lists_coalitions(tmp_path, capsys):
 
 def test_graphs_have_no_coalitions_here(capsys):
     assert main(["forecast", "scenarios/personalised_graph.yaml", "--coalitions"]) == 2
-    assert "not of graphs" in capsys.readouterr().err
+    assert "a graph has none" in capsys.readouterr().err

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from star_cases import scenario as small_scenario
 
-from p2psim.analysis.forecasts.best import best
 from p2psim.analysis.forecasts.collaboration import Alike
 from p2psim.analysis.forecasts.forecast import forecast, setting
-from p2psim.analysis.forecasts.pilot import calibrate
 from p2psim.analysis.forecasts.star_setting import changed
+from p2psim.analysis.forecasts.study import best, calibrate
 from p2psim.cli.main import main
 from p2psim.simulation.workspace import Workspace
 
@@ -49,21 +48,27 @@ def made(one, workspace):
         {},
         {"learning.algorithm.form": "printed"},
         DESCENT,
-        {**DESCENT, "learning.algorithm.rho": 300.0, "learning.algorithm.form": "printed"},
+        pytest.param(
+            {**DESCENT, "learning.algorithm.rho": 300.0, "learning.algorithm.form": "printed"},
+            marks=pytest.mark.verification,
+        ),
         {"network.channel": {"loss": 0.2}, "learning.algorithm.reweight": "answered"},
         {
             "network.availability": {"kind": "bernoulli", "drop": {"0": 0.5, "1": 0.1, "2": 0.3}},
             "learning.algorithm.reweight": "known",
             "privacy.allocation": {"kind": "geometric", "ratio": 0.9},
         },
-        {
-            "network.exchange": {
-                "kind": "round",
-                "response": {"exponential": 0.5},
-                "deadline": 0.6,
-                "interval": 1.0,
-            }
-        },
+        pytest.param(
+            {
+                "network.exchange": {
+                    "kind": "round",
+                    "response": {"exponential": 0.5},
+                    "deadline": 0.6,
+                    "interval": 1.0,
+                }
+            },
+            marks=pytest.mark.verification,
+        ),
         {"privacy.mechanism": "none", "privacy.sensitivity": None, "privacy.epsilon": None},
     ],
     ids=["average", "printed", "descent", "printed descent", "lost", "away", "late", "no noise"],

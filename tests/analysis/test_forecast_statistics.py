@@ -205,7 +205,7 @@ def test_more_budget_makes_better_forecasts():
                 "data.source.kind": "linear-classification",
                 "data.scale": {"x": {"bound": 1.0}},
             },
-            "squared loss alone",
+            "squared loss only",
         ),
         ({"privacy.sensitivity": "empirical"}, "needs the records"),
         ({"network.topology.agents": 4, "data.source.points": 100}, "statistics of 3"),
@@ -252,7 +252,7 @@ def test_budgets_out_of_range_are_refused(how, cell):
     ("change", "message"),
     [
         ({"gram": [[1.0]]}, "3 × 3"),
-        ({"energy": 1e-6}, "of no records"),
+        ({"energy": 1e-6}, "cannot come from records"),
         ({"records": 0}, "greater than 0"),
         ({"moment": [0.0, 0.0, float("inf")]}, "finite"),
         ({"label": "1"}, "different labels"),
@@ -290,7 +290,7 @@ def test_the_command_writes_reads_and_tells_the_charge(tmp_path, monkeypatch, ca
     (tmp_path / "one.yaml").write_text(scenario(BOUNDED).to_yaml())
     export = ["forecast", "one.yaml", "--export-statistics"]
     assert main([*export, "a.json", "--party", "0"]) == 0
-    assert "nothing is promised" in capsys.readouterr().out
+    assert "exact statistics protect no record" in capsys.readouterr().out
     assert main([*export, "b.json", "--party", "1", "--statistics-epsilon", "3"]) == 0
     assert "charged ε = 3," in capsys.readouterr().out
     noisy = ["--statistics-epsilon", "3", "--statistics-delta", "1e-6", "--statistics-seed", "1"]
@@ -309,8 +309,8 @@ def test_the_command_writes_reads_and_tells_the_charge(tmp_path, monkeypatch, ca
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (["--party", "0"], "goes with --export-statistics"),
-        (["--export-statistics", "a.json", "--statistics-delta", "1e-5"], "goes with --statistics-epsilon"),
+        (["--party", "0"], "needs --export-statistics"),
+        (["--export-statistics", "a.json", "--statistics-delta", "1e-5"], "needs --statistics-epsilon"),
         (["--export-statistics", "a.json", "--party", "9"], "no owner 9"),
         (["--export-statistics", "none/a.json"], "cannot write"),
         (["--export-statistics", "a.json", "--set", "sweep.data.redraw=[never, replica]"], "sweeps its data"),

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from star_cases import random_problem, scenario
 
-from p2psim.analysis.forecasts.best import best
 from p2psim.analysis.forecasts.collaboration import Alike
 from p2psim.analysis.forecasts.forecast import forecast, setting
-from p2psim.analysis.forecasts.pilot import calibrate
 from p2psim.analysis.forecasts.star_setting import changed
-from p2psim.analysis.forecasts.study import forecast_scenario
+from p2psim.analysis.forecasts.study import best, calibrate, forecast_scenario
 from p2psim.analysis.forecasts.variances import answer_variances, overruns
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError, MeaningError, SimulationError
@@ -47,22 +45,28 @@ def made(one, workspace):
         {},
         {"learning.algorithm.form": "printed"},
         {"privacy.allocation": {"kind": "geometric", "ratio": 0.9}},
-        {
-            "privacy.mechanism": "gaussian",
-            "privacy.delta": 1e-5,
-            "privacy.epsilon": 5.0,
-            "privacy.accountant": "zcdp",
-        },
+        pytest.param(
+            {
+                "privacy.mechanism": "gaussian",
+                "privacy.delta": 1e-5,
+                "privacy.epsilon": 5.0,
+                "privacy.accountant": "zcdp",
+            },
+            marks=pytest.mark.verification,
+        ),
         {
             "network.clock": {"rate": {"0": 1.0, "1": 2.0, "2": 0.5}},
             "learning.algorithm.reweight": "known",
             "privacy.allocation": {"kind": "geometric", "ratio": 0.9},
         },
-        {
-            "network.clock": {"rate": {"0": 1.0, "1": 2.0, "2": 0.5}},
-            "learning.algorithm.reweight": "known",
-            "learning.algorithm.reweight_at": "owner",
-        },
+        pytest.param(
+            {
+                "network.clock": {"rate": {"0": 1.0, "1": 2.0, "2": 0.5}},
+                "learning.algorithm.reweight": "known",
+                "learning.algorithm.reweight_at": "owner",
+            },
+            marks=pytest.mark.verification,
+        ),
         {"privacy.mechanism": "none", "privacy.sensitivity": None, "privacy.epsilon": None},
     ],
     ids=["corrected", "printed", "geometric", "gaussian", "reweighted", "reweighted by owners", "no noise"],
@@ -101,7 +105,7 @@ def test_check_knows_the_noise_that_a_forecast_tends_to(weighs, workspace):
         }
     )
     found = made(one, workspace)
-    floor = found.setting.cell.assess().facts["noise floor of ψ"]
+    floor = found.setting.cell.assessment.facts["noise floor of ψ"]
     assert floor == pytest.approx(found.parts.noise[-1].sum(), rel=1e-6)
 
 
@@ -113,7 +117,7 @@ def test_estimated_frequencies_count_as_known(workspace):
         for how in ("known", "estimated")
     )
     assert np.array_equal(known.psi, estimated.psi)
-    facts = [found.setting.cell.assess().facts for found in (known, estimated)]
+    facts = [found.setting.cell.assessment.facts for found in (known, estimated)]
     assert facts[0]["h"] == facts[1]["h"]
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from graph_cases import graph_scenario
 
-from p2psim.analysis.forecasts.pilot import calibrate, forecast_of
+from p2psim.analysis.forecasts.study import calibrate, forecast_of
 from p2psim.cli.main import main
 from p2psim.core.errors import MeaningError
 from p2psim.simulation.simulate import simulate

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_cases import graph_scenario
+from pairs import all_pairs
 from small_study import scenario as star_scenario
 from small_study import tree as star_tree
 
-from p2psim.audit import audit_run, trial
+from p2psim.audit import audit_run
 from p2psim.audit.driver import Audit, audit
 from p2psim.cli.audit import tree
 from p2psim.core.errors import InputError
@@ -67,6 +68,24 @@ def fedavg(**privacy: Any) -> Scenario:
     return Scenario.from_dict(scenario)
 
 
+def fedasync(**privacy: Any) -> Scenario:
+    """Three owners who are asked one by one, and answer with what a local step makes of the learner's model."""
+    return asked("fedasync", privacy)
+
+
+def fedbuff(**privacy: Any) -> Scenario:
+    """The owners of `fedasync`, two of whose answers make one step."""
+    return asked("fedbuff", privacy, buffer=2)
+
+
+def asked(kind: str, privacy: dict[str, Any], **more: Any) -> Scenario:
+    """An algorithm whose learner takes answers as they come."""
+    scenario = fedavg(**privacy).resolved()
+    scenario["learning"]["algorithm"] = {"kind": kind, "step": 0.1, "commits": 60, **more}
+    scenario["network"]["exchange"] = "request"
+    return Scenario.from_dict(scenario)
+
+
 def gossip_learning(**privacy: Any) -> Scenario:
     """Agents on a ring whose models walk and learn where they come."""
     given = {"sensitivity": CLIP, "allocation": {"kind": "cap", "releases": 3}, **privacy}
@@ -105,7 +124,7 @@ def in_pairs(**privacy: Any) -> Scenario:
     return decentralised({"kind": "gossip", "mode": "push-pull"}, **privacy)
 
 
-MADE = [star, rounds, graph, admm, fedavg, gossip_learning, sampled, in_rounds, in_pairs]
+MADE = [star, rounds, graph, admm, fedavg, fedasync, fedbuff, gossip_learning, sampled, in_rounds, in_pairs]
 EVERY = pytest.mark.parametrize("made", MADE)
 
 
@@ -117,16 +136,18 @@ def faults(found: Audit) -> set[str]:
     return {fault for one in found.audited for fault in one.trial.faults}
 
 
-@EVERY
 @pytest.mark.parametrize(
-    "allocation",
-    [
-        {"kind": "cap", "releases": 1},
-        {"kind": "cap", "releases": 3},
-        {"kind": "geometric", "ratio": 0.8},
-        "uniform",
-    ],
-    ids=str,
+    ("made", "allocation"),
+    all_pairs(
+        MADE,
+        [
+            {"kind": "cap", "releases": 1},
+            {"kind": "cap", "releases": 3},
+            {"kind": "geometric", "ratio": 0.8},
+            "uniform",
+        ],
+    ),
+    ids=lambda case: case.__name__ if callable(case) else str(case),
 )
 def test_the_right_mechanism_stands(made: Any, allocation: Any) -> None:
     found = run(made(allocation=allocation))
@@ -160,8 +181,7 @@ def test_clipping_in_another_norm_than_asked_for_is_found(monkeypatch: pytest.Mo
     assert faults(run(scenario)) == {"a record moves more than claimed", "the noise does not follow its law"}
 
 
-@EVERY
-@pytest.mark.parametrize("shared", ["steps", "agents", "coordinates", "samples"])
+@pytest.mark.parametrize(("made", "shared"), all_pairs(MADE, ["steps", "agents", "coordinates", "samples"]))
 def test_noise_that_is_used_twice_is_found(made: Any, shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Laplace.fill_unit
 
@@ -194,8 +214,7 @@ def test_noise_added_without_the_factor_of_the_gradient_is_found(
     assert ("more is shown than claimed" in found) == (mu > 1)
 
 
-@EVERY
-@pytest.mark.parametrize("releases", [1, 3, 100])
+@pytest.mark.parametrize(("made", "releases"), all_pairs(MADE, [1, 3, 100]))
 def test_one_release_more_than_claimed_is_found(
     made: Any, releases: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,12 +238,12 @@ def test_releases_that_a_network_lets_through_are_counted(monkeypatch: pytest.Mo
 
 
 def test_a_sensitivity_that_forgets_a_factor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = trial.prepare_run
+    right = audit_run.prepare_run
 
     def wrong(system: Any, plan: Plan, *given: Any) -> Any:
         return right(system, replace(plan, moved=plan.moved / 2), *given)
 
-    monkeypatch.setattr(trial, "prepare_run", wrong)
+    monkeypatch.setattr(audit_run, "prepare_run", wrong)
     for made in (star, rounds, graph, admm):
         assert faults(run(made())) == {"more is shown than claimed", "a record moves more than claimed"}
 

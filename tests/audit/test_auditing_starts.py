@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 from p2psim.audit import starts
 from p2psim.audit.driver import audit
-from p2psim.simulation.algorithms import graph_start
+from p2psim.simulation.algorithms import graph_setting
 
 CHANGES = {
     "data.source": {
@@ -43,7 +43,7 @@ def test_right_starts_stand_and_noise_that_is_too_small_is_found(kind, monkeypat
     assert not any("start" in note for note in result.notes)
 
     def too_little(start, *rest):
-        return graph_start.perturbed_models(start.model_copy(update={"epsilon": 8.0}), *rest)
+        return graph_setting.perturbed_models(start.model_copy(update={"epsilon": 8.0}), *rest)
 
     monkeypatch.setattr(starts, "perturbed_models", too_little)
     (way,) = of_start(audited(kind))

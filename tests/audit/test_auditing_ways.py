@@ -156,7 +156,19 @@ WAYS = {
 }
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+#: Those that tests go through each day; the others are slow verification.
+DAILY = {
+    "star, Gaussian", "star, batches", "star, weighed by owners", "rounds, hinge, bounds", "graph", "graph, on a grid",
+    "links, squared, Gaussian", "links, anchored, batches", "graph, late releases",
+}  # fmt: skip
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(way, id=name, marks=() if name in DAILY else pytest.mark.verification)
+        for name, way in WAYS.items()
+    ]
+)
 def scenario(request: pytest.FixtureRequest) -> Scenario:
     make, *given = request.param
     made: Scenario = make(*given)

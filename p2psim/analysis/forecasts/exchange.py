@@ -16,7 +16,7 @@ from p2psim.core.errors import InputError, MeaningError, first_line
 from p2psim.core.files import fault_of
 from p2psim.core.options import Options
 from p2psim.core.text_tables import decimal
-from p2psim.learning.losses.protocol import Loss
+from p2psim.learning.losses import Loss
 from p2psim.learning.optimum import check_unique, minimise_squared
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
@@ -47,9 +47,7 @@ class Charge(Options):
     )
     norm: Literal["l1", "l2"]
     scale: Annotated[float, Field(gt=0)] = Field(description="of the noise of each entry")
-    seed: int | None = Field(
-        None, description="whoever knows the seed of the noise can take it off: no privacy"
-    )
+    seed: int | None = Field(None, description="anybody who knows the seed can remove the noise: no privacy")
 
 
 class Party(Options):
@@ -71,9 +69,8 @@ class Party(Options):
     def _consistent(self) -> Party:
         p = len(self.moment)
         if p == 0 or any(len(row) != p for row in self.gram) or len(self.gram) != p:
-            raise ValueError(
-                f"gram must be {p} × {p}, as moment is long, got rows of {[len(r) for r in self.gram]}"
-            )
+            message = f"gram must be {p} × {p}, as moment is long, got rows of {[len(r) for r in self.gram]}"
+            raise ValueError(message)
         joint = self.joint
         if not np.isfinite(joint).all():
             raise ValueError("gram, moment and energy must be finite")
@@ -82,7 +79,8 @@ class Party(Options):
         values = np.linalg.eigvalsh(joint)
         if values[0] < -_ROUNDING * max(values[-1], 0.0):
             raise ValueError(
-                f"gram, moment and energy are of no records: their joint moment has the eigenvalue {values[0]:.3g}"
+                f"gram, moment and energy cannot come from records: "
+                f"their joint moment has the eigenvalue {values[0]:.3g}"
             )
         return self
 
@@ -195,7 +193,8 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
     )
     if not minimum > 0:
         raise InputError(
-            f"ψ needs f(θ*) > 0, and these statistics give {minimum:.3g}: their noise drowns what labels vary"
+            f"ψ needs f(θ*) > 0, and these statistics give {minimum:.3g}: "
+            "their noise is larger than the variation of the labels"
         )
     n, p = int(records.sum()), moment.shape[1]
     noisy = sum(party.charge is not None for party in parties)
@@ -226,8 +225,7 @@ def case_of(scenario: Scenario, parties: Sequence[Party]) -> PreparedData:
 
 def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
     sensitivity, agents = scenario.privacy.sensitivity, scenario.network.topology.size
-    availability = scenario.network.availability
-    absences = [getattr(part, "depends", None) for part in getattr(availability, "parts", (availability,))]
+    absences = [getattr(part, "depends", None) for part in scenario.network.availability.reasons]
     by_label = any(reason is not None and reason.on == "label" for reason in absences)
     empirical = sensitivity is not None and sensitivity.needs_records
     other = agents is not None and agents != len(parties)
@@ -245,7 +243,7 @@ def _check(scenario: Scenario, parties: Sequence[Party]) -> None:
 
 def _check_loss(loss: Loss) -> None:
     if not loss.is_squared_error:
-        message = f"second moments are enough for squared loss alone, got {loss.kind}"
+        message = f"second moments are enough for squared loss only, got {loss.kind}"
         raise MeaningError("learning.loss", message)
 
 
@@ -313,8 +311,7 @@ def disclose(cell: LearnerCell, party: int, how: Disclosure) -> Party:
         if x_bound is None or case.y_max is None:
             raise MeaningError("data.scale", "noise needs public bounds on x and y: give data.scale.x and y")
         charge = _charge(how, n)
-        seed = None if how.seed is None else (how.seed, party)
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(None if how.seed is None else (how.seed, party))
         draw = random.laplace if charge.mechanism == "laplace" else random.standard_normal
         noise = draw(size=(len(joint) * (len(joint) + 1)) // 2)
         joint = disclosed(joint, x_bound, case.y_max, charge.scale, noise)
@@ -364,9 +361,8 @@ def exported(scenario: Scenario, party: str | None, how: Disclosure) -> list[Par
     check_algorithm(scenario)
     first = cells(scenario, confirm_cells=True)[0]
     if any(key.startswith(("data.", "network.topology")) for key in first.swept):
-        raise InputError(
-            "the scenario sweeps its data; give --set sweep={} and --set KEY=VALUE for one of them"
-        )
+        message = "the scenario sweeps its data; give --set sweep={} and --set KEY=VALUE for one of them"
+        raise InputError(message)
     scenario = first.scenario
     case = Workspace(None).case(scenario, 0)
     cell = cast("LearnerCell", adapter_of(scenario).cell(scenario, case, 0))

@@ -291,11 +291,8 @@ class LearnerForecast:
     def run(self) -> dict[str, np.ndarray]:
         """Parts of all records."""
         at, parts = self.records, self.parts
-        return {
-            "optimisation": parts.optimisation[at],
-            "order": parts.order[at],
-            "noise": parts.noise[at].sum(axis=1),
-        }
+        noise = parts.noise[at].sum(axis=1)
+        return {"optimisation": parts.optimisation[at], "order": parts.order[at], "noise": noise}
 
 
 #: By the adapter of the algorithm.
@@ -312,7 +309,7 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> Setting
     """
     algorithm, loss = scenario.learning.algorithm, scenario.learning.score_loss
     if not algorithm.star_exchanges:
-        raise MeaningError("learning.algorithm", f"forecasts of a learner are not of {algorithm.kind}")
+        raise MeaningError("learning.algorithm", f"forecasts of a learner do not cover {algorithm.kind}")
     if not np.isfinite(loss.curvature):
         raise MeaningError("learning.loss", f"{loss.kind} has no curvature to forecast with; take logistic")
     refuse_unknown(scenario.network)

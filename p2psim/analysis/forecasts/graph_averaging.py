@@ -80,8 +80,7 @@ class AveragingForecast(GraphForecast):
 def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
     """See `p2psim.analysis.forecasts.forecast.setting`."""
     exchange, modes = scenario.network.exchange, ("push", "pull", "push-pull")
-    mode = getattr(exchange, "mode", exchange.kind)
-    needs = Needs(mode, modes, "gossip: push, pull or push-pull", False)
+    needs = Needs(exchange.pattern, modes, "gossip: push, pull or push-pull", False)
     return graph_setting(scenario, case, replica, needs)
 
 

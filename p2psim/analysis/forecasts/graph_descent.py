@@ -38,7 +38,7 @@ MOST_DRAWN = 20_000
 _ORDERS, _FEWEST, _SECONDS = 2_000, 30, 3.0
 
 #: Seconds beyond which a forecast is refused.
-_LONGEST = 300.0
+LONGEST = 300.0
 
 #: Numbers of wakes at which noise is summed up; between them it is a cubic spline.
 _NODES = 600
@@ -190,11 +190,8 @@ def forecast(setting: GraphSetting) -> DescentForecast:
     optimum, alone = minimise_together(cell.problem), minimise_alone(cell.problem)
     try:
         with np.errstate(over="raise", invalid="raise"):
-            parts = (
-                _of_orders(setting, model, moments, wakes)
-                if model.size > MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
-                else _of_moments(setting, model, moments, wakes)
-            )
+            drawn = model.size > MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
+            parts = (_of_orders if drawn else _of_moments)(setting, model, moments, wakes)
     except FloatingPointError:
         raise SimulationError("the expected objective grows beyond all numbers") from None
     return DescentForecast(
@@ -235,7 +232,7 @@ def _of_orders(
     # So many that they take about as long as is borne.
     degree, p = model.weights.nnz / model.agents, cell.problem.dimension
     seconds = wakes * (2e-6 + 2e-9 * p * (p + degree) * vectors(model))
-    if seconds * _FEWEST > _LONGEST:
+    if seconds * _FEWEST > LONGEST:
         minutes = seconds * _FEWEST / 60
         raise MeaningError("network.topology", f"the forecast would take some {minutes:.0f} minutes")
     orders = int(np.clip(_SECONDS / seconds, _FEWEST, _ORDERS))
@@ -257,9 +254,9 @@ def _of_moments(
     at = moments.chances
     return GapMoments(
         noiseless=at @ (walked.expected - walked.start_noise),
-        mean_gap=at @ walked.mean_gap,
         start=at @ walked.start_noise,
         noise=_at_moments(moments, nodes, noise),
+        mean_gap=at @ walked.mean_gap,
         apart=distances(model, variances[:wakes]),
         error=np.zeros(len(at)),
     )
@@ -267,8 +264,7 @@ def _of_moments(
 
 def _kept_path(model: LinearDescent, wakes: int, exact: bool) -> DescentPath:
     """The walk of a model; cells that differ in noise alone share one."""
-    values = [getattr(model, field.name) for field in fields(model)]
-    return _path(pickle.dumps(values), wakes, exact)
+    return _path(pickle.dumps([getattr(model, field.name) for field in fields(model)]), wakes, exact)
 
 
 @lru_cache(maxsize=4)
@@ -312,12 +308,12 @@ def _model(setting: GraphSetting) -> LinearDescent:
         problem.pull,
         problem.alpha,
         curvature,
-        setting.first,
-        optimum,
-        setting.frequencies,
-        jacobian,
-        rest,
-        setting.first_covariance,
+        start=setting.first,
+        optimum=optimum,
+        chance=setting.frequencies,
+        jacobian=jacobian,
+        rest=rest,
+        start_covariance=setting.first_covariance,
     )
 
 

@@ -16,15 +16,14 @@ from p2psim.analysis.forecasts.star_setting import refuse_unknown
 from p2psim.core.errors import MeaningError
 from p2psim.learning.graph.optimum import propagate
 from p2psim.learning.steps import PrivateWarmStart
-from p2psim.network.channels.loss import GilbertElliott
-from p2psim.network.verify_resending import Resending
+from p2psim.network.channels.effects import GilbertElliott
+from p2psim.network.verify_messages import Resending
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import EveryTime
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.agents import long_run_frequencies
 from p2psim.simulation.algorithms.graph import GraphCell
-from p2psim.simulation.algorithms.graph_setting import algorithm_of
-from p2psim.simulation.algorithms.graph_start import start_scales
+from p2psim.simulation.algorithms.graph_setting import algorithm_of, start_scales
 from p2psim.simulation.outcome import Series
 from p2psim.simulation.prepared import PreparedData
 
@@ -143,10 +142,8 @@ def _first(cell: GraphCell) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(start, PrivateWarmStart) or not mechanism.is_private:
         return cell.first.models, np.zeros((n, n))
     if start.perturbation != "mechanism":
-        raise MeaningError(
-            "learning.algorithm.start.perturbation",
-            f"forecasts know no start by {start.perturbation} perturbation",
-        )
+        message = f"forecasts do not cover a start by {start.perturbation} perturbation"
+        raise MeaningError("learning.algorithm.start.perturbation", message)
     scales, _, _ = start_scales(scenario, problem, cell.bound, start.epsilon, start.ridge(problem))
     deviations, alone = np.sqrt(mechanism.variance(scales)), start.models(problem)
     if not start.propagate:
@@ -215,10 +212,8 @@ def recorded_moments(
         return RecordedMoments("time", points, chances), expected
     steps = np.arange(0, expected, every)[:: _stride(expected / every)]
     last = exactly(np.array([expected]), expected + 1) if commits is not None else by_time(np.array([mean]))
-    width = last.shape[1]
-    return RecordedMoments(
-        "commits", np.append(steps, mean), np.concatenate([exactly(steps, width), last])
-    ), expected
+    chances = np.concatenate([exactly(steps, last.shape[1]), last])
+    return RecordedMoments("commits", np.append(steps, mean), chances), expected
 
 
 def by_time(means: np.ndarray, most: int | None = None) -> np.ndarray:

@@ -23,12 +23,11 @@ from p2psim.analysis.forecasts.star_setting import INSIDE, those_that_hold
 from p2psim.analysis.forecasts.variances import release_variances
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.times import upto
-from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole
 from p2psim.network.changes import comes_back, rounds_of
 from p2psim.network.mixing import mixing_matrix
 from p2psim.scenario.record import EveryTime
 from p2psim.simulation.algorithms import adapter_of
-from p2psim.theory.forecasts.decentralised import ModelMoments, QuadraticAgents, Spread, model_moments
+from p2psim.theory.forecasts.decentralised import ModelMoments, QuadraticAgents, model_moments
 
 if TYPE_CHECKING:
     from p2psim.scenario.model import Scenario
@@ -99,8 +98,7 @@ class TrainingForecast(GraphForecast):
     @property
     def pilot_every(self) -> int | EveryTime:
         """Where pilot replicas record: rounds are at known times."""
-        every: int | EveryTime = self.setting.cell.scenario.record.every
-        return every
+        return self.setting.cell.scenario.record.every
 
 
 def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
@@ -111,8 +109,8 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSe
     refuse_network(scenario, Needs(exchange, ("synchronous",), why, True))
     of = f"forecasts of {algorithm.kind} need"
     for place, holds, message in (
-        ("network.availability", network.availability.kind == "always", "availability: always"),
-        ("learning.model", model.kind == "linear", "a linear model, whose moments close"),
+        ("network.availability", network.availability.ideal, "availability: always"),
+        ("learning.model", model.uses_loss, "a linear model, whose moments close"),
         (
             "learning.loss",
             loss is not None and loss.is_squared_error,
@@ -121,7 +119,7 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSe
         ("learning.algorithm.momentum", algorithm.momentum == 0, "no momentum"),
         (
             "learning.algorithm.batch",
-            isinstance(algorithm.batch, Whole | PoissonBatch | FixedBatch),
+            algorithm.batch.is_fresh,
             "batches that do not depend on earlier ones: whole, poisson or fixed",
         ),
     ):
@@ -129,7 +127,7 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSe
             raise MeaningError(place, f"{of} {message}")
     cell: Any = adapter_of(scenario).cell(scenario, case, replica)
     problem, n = cell.problem, cell.problem.agents
-    one = getattr(network.topology, "interval", None) == cast(Any, network.exchange).interval
+    one = network.topology.redrawn_every == network.exchange.round_length
     if cell.links.changes is not None and not (one and comes_back(cell.links)):
         stays = "a graph that stays, or one-peer-exponential whose interval is that of the rounds"
         raise MeaningError("network.topology", f"{of} {stays}")
@@ -137,9 +135,8 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSe
         raise MeaningError("data", f"{of} a record of each agent; agent {problem.records.argmin()} has none")
     refuse_larger(MOST_NUMBERS, "agents times coordinates", n * problem.dimension)
     start = np.zeros((n, problem.dimension))
-    return GraphSetting(
-        cell, np.full(n, 1 / n), n / cast(Any, network.exchange).interval, start, np.zeros((n, n))
-    )
+    rate = n / cast(Any, network.exchange).interval
+    return GraphSetting(cell, np.full(n, 1 / n), rate, start, np.zeros((n, n)))
 
 
 def forecast(setting: GraphSetting) -> TrainingForecast:
@@ -157,28 +154,19 @@ def forecast(setting: GraphSetting) -> TrainingForecast:
     problem, algorithm, rule = cell.problem, cell.scenario.learning.algorithm, cell.rule
     moments = _moments(setting)
     rounds, most = moments.chances.argmax(axis=1), moments.most
-    agents = QuadraticAgents(
-        problem.X,
-        problem.y,
-        problem.offsets,
-        2 * problem.l2,
-        [_spread(algorithm.batch, int(m)) for m in problem.records],
-        _variances(setting, most),
-    )
+    data, spread = (problem.X, problem.y, problem.offsets), algorithm.batch.spread
+    spreads = [spread(int(m)) for m in problem.records]
+    agents = QuadraticAgents(*data, 2 * problem.l2, spreads, _variances(setting, most))
     # A graph that changes has made its first change when the first round begins.
     Ws = [mixing_matrix(links, algorithm.mixing).toarray() for links in rounds_of(cell.links)]
     Ws = Ws[1:] + Ws[:1]
-    etas = [
-        algorithm.step if isinstance(algorithm.step, float) else algorithm.step.at(t) for t in range(most)
-    ]
+    step, wanted = algorithm.step, set(rounds.tolist())
+    etas = [step if isinstance(step, float) else step.at(t) for t in range(most)]
     curvature = agents.gram.mean(axis=0) + problem.l2 * np.eye(problem.dimension)
     optimum = np.linalg.lstsq(curvature, agents.moment.mean(axis=0))[0]
 
     def walked(agents: QuadraticAgents) -> dict[int, ModelMoments]:
-        path, wanted = (
-            model_moments(agents, Ws, iter(etas), setting.first, algorithm.order),
-            set(rounds.tolist()),
-        )
+        path = model_moments(agents, Ws, iter(etas), setting.first, algorithm.order)
         return {k: now for k, now in enumerate(islice(path, most + 1)) if k in wanted}
 
     def gap(now: ModelMoments) -> np.ndarray:
@@ -198,29 +186,20 @@ def forecast(setting: GraphSetting) -> TrainingForecast:
         first = algorithm.order == "gossip-then-gradient"
         for k, now in noisy.items():
             _refuse_clipping(agents, now.mixed(Ws[k % len(Ws)]) if first else now, rule.clip, rule.order, k)
+    noise, clips = np.maximum(spread - batches, 0.0), bool(np.isfinite(rule.clip))
     reasons = {
-        f"gradients {INSIDE:g} standard deviations above their mean may be clipped": bool(
-            np.isfinite(rule.clip)
-        ),
+        f"gradients {INSIDE:g} standard deviations above their mean may be clipped": clips,
         "rounding to the grid is not in it": rule.grid is not None,
     }
-    return TrainingForecast(
-        setting,
-        moments,
-        of_means,
-        batches,
-        np.maximum(spread - batches, 0.0),
-        distances,
-        those_that_hold(reasons),
-    )
+    approximate = those_that_hold(reasons)
+    return TrainingForecast(setting, moments, of_means, batches, noise, distances, approximate)
 
 
 def _moments(setting: GraphSetting) -> RecordedMoments:
     """Moments of recording and the end, with the number of rounds by each."""
     setup, every, n = setting.cell.setup, setting.cell.scenario.record.every, len(setting.first)
     interval = n / setting.rate
-    counts = {"learning.algorithm.commits": setup.commits, "record.every": every}
-    for key, count in counts.items():
+    for key, count in {"learning.algorithm.commits": setup.commits, "record.every": every}.items():
         if isinstance(count, int) and count % n:
             message = f"forecasts of rounds need whole ones, of {n} commits each; got {count}"
             raise MeaningError(key, message)
@@ -237,12 +216,6 @@ def _moments(setting: GraphSetting) -> RecordedMoments:
         return RecordedMoments("time", points, exactly(np.append(upto(ends, points[:-1]), most), most + 1))
     steps = np.append(np.arange(0, most, every // n), most)
     return RecordedMoments("commits", steps * n, exactly(steps, most + 1))
-
-
-def _spread(batch: Any, records: int) -> Spread:
-    if isinstance(batch, PoissonBatch):
-        return Spread.poisson(batch.rate, records)
-    return Spread.fixed(batch.size, records) if isinstance(batch, FixedBatch) else Spread.whole()
 
 
 def _variances(setting: GraphSetting, rounds: int) -> np.ndarray:

@@ -34,7 +34,7 @@ STEEPNESS = np.geomspace(2.0, 0.005, 10)
 _AWAY = "owners are away: their frequencies are right, but"
 
 #: Why the forecast is not exact where it cannot be said how often owners are online.
-UNKNOWN = "how often owners are there is not known beforehand: taken as always"
+UNKNOWN = "it is not known beforehand how often owners are online: assumed to be always"
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,9 @@ class StarSetting(Setting):
     def star(self, factor: float = 1.0, together: bool = False) -> LinearStar:
         """The linear star, its step multiplied by a factor."""
         weighting = self.weighting.settled(self.frequencies)
-        return linear_star(
-            self.model,
-            self.cell.method.step * factor,
-            star_algorithm(self.cell.scenario).form,
-            self.frequencies,
-            weighting.at_learner * weighting.at_owner,
-            weighting.at_learner,
-            together=together,
-        )
+        form, reweights = star_algorithm(self.cell.scenario).form, weighting.at_learner * weighting.at_owner
+        answers = self.frequencies, reweights, weighting.at_learner
+        return linear_star(self.model, self.cell.method.step * factor, form, *answers, together=together)
 
     def walk(self, factor: float = 1.0) -> StarWalk:
         """See `Setting.walk`."""
@@ -147,9 +141,7 @@ class StarSetting(Setting):
     def factor_among(self, everybody: Setting) -> float:
         """See `Setting.factor_among`."""
         everybody = cast("StarSetting", everybody)
-        largest, among = (
-            each._steepest(each.weighting.settled(each.frequencies)) for each in (everybody, self)
-        )
+        largest, among = (one._steepest(one.weighting.settled(one.frequencies)) for one in (everybody, self))
         return largest / among
 
     def _steepest(self, weighting: Weighting) -> float:
@@ -240,17 +232,18 @@ class RoundsSetting(Setting):
         """See `Setting.of`: with the probabilities that owners answer, and that their answers are used."""
         for key in ("aggregate", "liars"):
             if getattr(cell.scenario.learning.algorithm, key) is not None:
-                raise MeaningError(f"learning.algorithm.{key}", "forecasts know sums of right answers only")
+                message = "forecasts cover sums of correct answers only"
+                raise MeaningError(f"learning.algorithm.{key}", message)
         network = cell.setup.network
         response, availability = answering(network), network.availability
         in_spells = availability.has_spans
-        has_deadline = getattr(network.exchange, "deadline", None) is not None
+        has_deadline = network.exchange.round_deadline is not None
         asks_all = network.exchange.asked(network.links.agents) == network.links.agents
         by_answers = not cell.scenario.privacy.allocation.for_stars
         lacking = reasons(cell, {f"{_AWAY} they miss rounds in a row": in_spells}) + those_that_hold(
             {
                 **dict.fromkeys(response.lacking, True),
-                f"who answers in time is counted in {response.draws:,} draws": bool(response.draws),
+                f"which owners answer in time is counted in {response.draws:,} draws": bool(response.draws),
                 "answers after the deadline count as given": has_deadline and by_answers,
                 UNKNOWN: not response.known,
                 "owners are drawn for each round: taken as independent of each other": not asks_all,
@@ -306,8 +299,7 @@ class RoundsSetting(Setting):
         for step in cell.method.steps:
             spread = (1 - step * curvature) ** 2 * spread + step**2 * of_noise
             largest = max(largest, spread)
-        room = problem.theta_max - np.abs(problem.optimum).max()
-        return bool(INSIDE * np.sqrt(largest) > room)
+        return bool(INSIDE * np.sqrt(largest) > problem.theta_max - np.abs(problem.optimum).max())
 
     def choices(self, horizons: list[int], plans: Plans) -> Iterator[Choice]:
         """See `Setting.choices`.

@@ -17,8 +17,8 @@ from p2psim.analysis.forecasts.exchange import EXCHANGED
 from p2psim.analysis.forecasts.variances import answer_variances
 from p2psim.core.errors import MeaningError
 from p2psim.core.registry import place_of
-from p2psim.learning.owner_kernel import FROM_SUMS
 from p2psim.learning.star.expansion import balance, expansion
+from p2psim.learning.star.owners import FROM_SUMS
 from p2psim.learning.steps import Weighting
 from p2psim.network.section import NetworkSection
 from p2psim.privacy.allocations import Allocation
@@ -163,16 +163,10 @@ class Setting(ABC):
         cell = self.cell
         privacy = cell.scenario.privacy
         records = np.maximum(1, np.round(self.model.records)).astype(np.int64)
-        return plan_releases(
-            cell.scenario,
-            Limit(budgets, privacy.delta or 0.0, privacy.enforcing),
-            cell.bound,
-            records,
-            cell.horizon,
-            self.frequencies if self.by_frequency else np.ones(len(records)),
-            dimension=cell.problem.dimension,
-            factors=self.weighting.at_owner,
-        )
+        limit = Limit(budgets, privacy.delta or 0.0, privacy.enforcing)
+        shares = self.frequencies if self.by_frequency else np.ones(len(records))
+        more = {"dimension": cell.problem.dimension, "factors": self.weighting.at_owner}
+        return plan_releases(cell.scenario, limit, cell.bound, records, cell.horizon, shares, **more)
 
     def variances(self, plan: Plan | None = None) -> np.ndarray:
         """Variances of the noise of answers under a plan for these owners, the cell's when left out."""
@@ -180,11 +174,8 @@ class Setting(ABC):
 
     def alike(self, owners: int) -> Self:
         """As many owners of equal size, each with the second moments of all records together."""
-        return self._of(
-            self.model.alike(owners),
-            np.full(owners, self.frequencies.mean()),
-            np.full(owners, self.arrival.mean()),
-        )
+        frequency, arrival = self.frequencies.mean(), self.arrival.mean()
+        return self._of(self.model.alike(owners), np.full(owners, frequency), np.full(owners, arrival))
 
     def among(self, members: np.ndarray) -> Self:
         """Some of the owners alone; what they reach is measured on the records of all."""
@@ -207,7 +198,7 @@ class Setting(ABC):
 
 
 def refuse_unknown(network: NetworkSection) -> None:
-    """Refuse a network with parts that forecasts know nothing of.
+    """Refuse a network with parts that forecasts do not cover.
 
     Raises
     ------
@@ -215,16 +206,14 @@ def refuse_unknown(network: NetworkSection) -> None:
         Naming the first of them: time to compute, an effect of the channel, or an exchange or an availability from
         outside p2psim.
     """
-    availability, known = network.availability, "forecasts know nothing of the"
+    known = "forecasts do not cover the"
     if network.compute is not None:
-        raise MeaningError(
-            "network.compute", "forecasts know nothing of the time that agents take to compute"
-        )
+        raise MeaningError("network.compute", "forecasts do not cover the time that agents take to compute")
     for effect in network.channel.effects or ():
         raise MeaningError("network.channel.effects", f"{known} channel effect {effect.kind}")
     if place_of(network.exchange) is not None:
         raise MeaningError("network.exchange", f"{known} exchange {network.exchange.kind}")
-    for part in (availability, *getattr(availability, "parts", ())):
+    for part in network.availability.reasons:
         if place_of(part) is not None:
             raise MeaningError("network.availability", f"{known} availability {part.kind}")
 
@@ -243,16 +232,10 @@ def model_of(cell: LearnerCell) -> LocalModel:
         curves = expansion(problem, problem.optimum, np.inf)[1] if np.isfinite(clip) else jacobians
         gram, moment = jacobians / 2, jacobians @ at / 2 - gradients / 2
         half_hessian = np.tensordot(problem.shares, curves, 1) / 2
-    return LocalModel(
-        problem.records.astype(float),
-        gram,
-        moment,
-        problem.l2,
-        problem.optimum,
-        half_hessian + problem.l2 * np.eye(problem.dimension),
-        problem.minimum,
-        problem.relative_fitness(problem.isolated_optima),
-    )
+    hessian = half_hessian + problem.l2 * np.eye(problem.dimension)
+    alone = problem.relative_fitness(problem.isolated_optima)
+    sums = problem.records.astype(float), gram, moment
+    return LocalModel(*sums, problem.l2, problem.optimum, hessian, problem.minimum, alone)
 
 
 def those_that_hold(reasons: Mapping[str, bool]) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 import numpy as np
 
 from p2psim.core.errors import MeaningError
-from p2psim.privacy.allocations import Contraction, Geometric, Uniform
 from p2psim.privacy.mechanisms import noise_scales
 from p2psim.privacy.plan import Plan
 from p2psim.privacy.shares import UNLIMITED, Releases
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.theory.forecasts.descent import LinearDescent
-from p2psim.theory.forecasts.descent_path import DescentPath, known_wakes_noise, unconditional_variances
+from p2psim.theory.forecasts.descent_path import DescentPath
+from p2psim.theory.forecasts.known_wakes import known_wakes_noise, unconditional_variances
 from p2psim.theory.forecasts.split import average_variances, geometric_variances
 
 
@@ -36,11 +36,12 @@ def answer_variances(plan: Plan, frequencies: np.ndarray, steps: int) -> np.ndar
     if not plan.mechanism.is_private:
         return np.zeros((1, N)).repeat(steps, axis=0)
     most = np.where(plan.releases == UNLIMITED, steps, np.minimum(plan.releases, steps))
+    ratio = plan.allocation.falls_by
     falls_as_loss = plan.mechanism.power == 1 and plan.mechanism.scales_linearly
-    if isinstance(plan.allocation, Geometric) and falls_as_loss and not plan.sampled:
+    if ratio is not None and falls_as_loss and not plan.sampled:
         first = _variances(plan, np.ones(N, int))[:, 0]
         try:
-            return geometric_variances(first, plan.allocation.ratio, frequencies, steps)
+            return geometric_variances(first, ratio, frequencies, steps)
         except FloatingPointError:
             message = "the variance of late answers overflows; raise privacy.allocation.ratio"
             raise MeaningError("privacy.allocation", message) from None
@@ -167,7 +168,7 @@ def release_variances(plan: Plan, agents: np.ndarray, numbers: np.ndarray, steps
 
 def _ratio(plan: Plan) -> float:
     """ω: a release at step t weighs ω^{−t}."""
-    if not isinstance(plan.allocation, Uniform | Contraction):
+    if not plan.allocation.by_powers:
         message = f"weights of {plan.allocation.kind} are not known to be powers of one number: nothing can be forecast"
         raise MeaningError("privacy.allocation", message)
     both = Releases(np.zeros(2, np.int64), np.zeros(2, np.int64), np.arange(2))
