@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.core.errors import InputError, SimulationError, first_line
+from p2psim.core.errors import Fault, InputError, SimulationError, first_line
 from p2psim.core.figure_names import AGAINST, ASKED_FOR, EVERYTHING
 from p2psim.core.figures import FIGURES, having
+from p2psim.core.printing import exact
 from p2psim.core.registry import load_installed
 from p2psim.report.source import BAND, FigureRequest, Source
 from p2psim.report.source import source as source_of
@@ -94,9 +95,8 @@ def draw(
     formats = [format] if isinstance(format, str) else list(format)
     for what, given, known in (("format", formats, files.FORMATS), ("width", [width], style.PAGES)):
         if strange := [one for one in given if one not in known]:
-            raise InputError(
-                f"{what} must be one of {', '.join(map(str, filter(None, known)))}, got {strange[0]!r}"
-            )
+            message = f"{what} must be one of {', '.join(map(str, filter(None, known)))}, got {strange[0]!r}"
+            raise InputError(message)
     _check(wanted, every)
     usual = {"targets": target is not None, "paired": bool(reference), "curves": metric is not None}
     wanted = wanted or [name for name, given in usual.items() if given][:1]
@@ -139,12 +139,23 @@ def _check(wanted: Sequence[str], request: FigureRequest) -> None:
             f"{', '.join(ends)} shows no course of a run, so that against {request.against} means nothing"
         )
         raise InputError(f"{message}; it is for {', '.join(allowed[:-1])}")
-    for key, given in (("target", request.target), ("reference", request.reference or None)):
+    options = {"target": request.target, "reference": request.reference or None, "agent": request.agent}
+    for key, given in options.items():
         if given is not None and wanted and not set(wanted) & set(having(key)):
-            raise InputError(f"a {key} is for {', '.join(having(key))}, not for {', '.join(wanted)}")
+            article = "an" if key == "agent" else "a"
+            raise InputError(f"{article} {key} is for {', '.join(having(key))}, not for {', '.join(wanted)}")
+    named = [FIGURES[name] for name in wanted if name != EVERYTHING]
+    heeded = {key for figure in named for key in figure.keys}
+    heeded |= {"metric" for figure in named if figure.takes_metric}
+    for key in ("metric", "log", "quantile"):
+        if named and key not in heeded and getattr(request, key) != getattr(FigureRequest, key):
+            raise InputError(f"{key} changes nothing of {', '.join(wanted)}")
+    if request.facet is not None and named and not any(figure.has_facets for figure in named):
+        raise InputError(f"{', '.join(wanted)} compares all cells, and has one figure: no facet")
     low, high = request.quantile
     if not 0 <= low <= 0.5 <= high <= 1:
-        raise InputError(f"quantiles must lie on both sides of the median, .5, got {low:g} and {high:g}")
+        message = f"quantiles must lie on both sides of the median, 0.5, got {exact(low)} and {exact(high)}"
+        raise InputError(message)
 
 
 def _refuse_unknown(name: str) -> None:
@@ -154,7 +165,8 @@ def _refuse_unknown(name: str) -> None:
     if name not in FIGURES:
         near = difflib.get_close_matches(name, FIGURES, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"there is no figure called {name!r}, only {', '.join(FIGURES)}{hint}")
+        message = f"there is no figure called {name!r}, only {', '.join(FIGURES)}{hint}"
+        raise InputError(Fault(message, names_part=True))
 
 
 def _drawn(material: Source, request: FigureRequest, failed: list[str]) -> "dict[str, Figure]":

@@ -144,8 +144,8 @@ def _pairs(drawn: PairwisePrivacy) -> Figure:
     n = len(drawn.share)
     if n <= _NAMED:
         axes.set(xticks=range(n), yticks=range(n))
-    axes.set(xlabel="agent u whose data are protected", ylabel="agent v who looks")
-    axes.set_title(style.wrapped(f"who learns what about whom: {drawn.title}", _WRAP), loc="left")
+    axes.set(xlabel="agent u whose data are protected", ylabel="agent v that observes")
+    axes.set_title(style.broken(f"who learns what about whom: {drawn.title}", _WRAP), loc="left")
     bar = figure.colorbar(image, ax=axes, ticks=SHARES)
     named = zip(SHARES, epsilons(np.array(SHARES), drawn.ratio, drawn.delta), strict=True)
     bar.ax.set_yticks(SHARES, [f"{share:g}  (ε = {epsilon:.3g})" for share, epsilon in named])

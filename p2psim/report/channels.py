@@ -35,7 +35,6 @@ class Dimension:
     ----------
     name : str
         Words of the key; empty for keys that advance together.
-    keys : tuple of str
     position : mapping
         Which of the values each cell has.
     texts : tuple of str
@@ -47,7 +46,6 @@ class Dimension:
     """
 
     name: str
-    keys: tuple[str, ...]
     position: Mapping[int, int]
     texts: tuple[str, ...]
     labels: tuple[str, ...]
@@ -71,14 +69,10 @@ def dimensions(
         Place of each cell on the axis, where that is no key.
     """
     columns = list(dict.fromkeys([*source.swept, *without]))
-    cells = (
-        source.metrics.drop_duplicates("cell")
-        .sort_values("cell")
-        .set_index("cell")[[key for key in columns if key in source.metrics]]
-    )
-    axis = (
-        cells[[key for key in without if key in cells]].astype(str).agg("|".join, axis=1) if without else None
-    )
+    held = [key for key in columns if key in source.metrics]
+    cells = source.metrics.drop_duplicates("cell").sort_values("cell").set_index("cell")[held]
+    own = [key for key in without if key in cells]
+    axis = cells[own].astype(str).agg("|".join, axis=1) if without else None
     if along is not None:
         axis = cells.index.map(lambda cell: str(along.get(cell))).to_series(index=cells.index)
     sweep = source.says("sweep") or {}
@@ -90,11 +84,8 @@ def dimensions(
     found: list[Dimension] = []
     codes: list[pd.Series[Any]] = []
     for keys in groups:
-        left = [
-            key
-            for key in keys
-            if key not in without and not (axis is not None and _follows(cells[key], axis))
-        ]
+        known = {key for key in keys if axis is not None and _follows(cells[key], axis)}
+        left = [key for key in keys if key not in without and key not in known]
         if not left:
             continue
         made = _dimension(source, left, cells[left])
@@ -140,7 +131,7 @@ def _dimension(source: Source, keys: list[str], cells: pd.DataFrame) -> Dimensio
     place = {value: i for i, value in enumerate(known)}
     of_cells = whole if len(keys) > 1 else cells[keys[0]]
     position = {int(cell): place[value] for cell, value in of_cells.items()}  # type: ignore[call-overload]
-    return Dimension(name, tuple(keys), position, tuple(texts), tuple(labels), numbers)
+    return Dimension(name, position, tuple(texts), tuple(labels), numbers)
 
 
 def _words(source: Source, key: str, name: str, values: Sequence[Any]) -> tuple[list[str], list[str]]:
@@ -225,11 +216,8 @@ class Plan:
             # Rows have no colours; figures of lines refuse more than there are colours.
             at, ordered, count = (number % MOST_LINES, False, MOST_LINES) if not self.over else (0, False, 1)
         else:
-            at, ordered, count = (
-                combo[self.all.index(self.colour)],
-                self.colour.numbers is not None,
-                len(self.colour),
-            )
+            at, ordered = combo[self.all.index(self.colour)], self.colour.numbers is not None
+            count = len(self.colour)
         look = {"color": style.colours(count, ordered)[at], "marker": style.MARKERS[at % len(style.MARKERS)]}
         dashes = combo[self.all.index(self.dash)] if self.dash is not None else 0
         if self.dash is None and not ordered and count <= len(style.DASHES):

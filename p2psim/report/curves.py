@@ -9,14 +9,19 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
+from p2psim.report import style
 from p2psim.report.channels import Line, Plan
 from p2psim.report.notes import FEW
 from p2psim.report.source import BAND, Against, Float, Source
+from p2psim.report.words import numbers_of
 
 #: Points of the common grid of an axis on which replicas have no points in common.
 POINTS, UNEVEN = 201, ("time", "epsilon")
 
 T = TypeVar("T")
+
+#: Labels that are not drawn, each with that of the same curve.
+Alike = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,12 @@ class Drawn(Generic[T]):
         """Whether it is the run's own model."""
         return self.model == "main"
 
+    def end(self, value: float, main: str) -> tuple[float, str, Any]:
+        """Where its line ends, its name there (``main`` where nothing else tells it), and its colour."""
+        if self.is_main:
+            return value, self.line.short or main, self.line.look["color"]
+        return value, self.label, style.REFERENCE
+
 
 def parts_of(table: pd.DataFrame, plan: Plan) -> Iterator[tuple[Line, str, pd.DataFrame]]:
     """Line, model and rows of each part of a table with a column ``cell``, in the order of the plan."""
@@ -55,9 +66,7 @@ def parts_of(table: pd.DataFrame, plan: Plan) -> Iterator[tuple[Line, str, pd.Da
         yield plan.lines[int(str(number))], str(model), rows
 
 
-def drawn(
-    plan: Plan, parts: Iterable[tuple[Line, str, T, Hashable]]
-) -> tuple[list[Drawn[T]], list[tuple[str, str]]]:
+def drawn(plan: Plan, parts: Iterable[tuple[Line, str, T, Hashable]]) -> tuple[list[Drawn[T]], Alike]:
     """What is to be drawn, each once, and which labels are left out since others are the same.
 
     Parameters
@@ -66,7 +75,7 @@ def drawn(
     parts : iterable of (line, model, what is drawn, what tells whether the same is drawn)
     """
     kept: dict[tuple[Any, ...], Drawn[T]] = {}
-    alike: list[tuple[str, str]] = []
+    alike: Alike = []
     everywhere = tuple(range(len(plan.titles)))
     listed = list(parts)
     models = {model for _, model, *_ in listed}
@@ -157,10 +166,8 @@ def samples_by(table: pd.DataFrame, key: str) -> tuple[Float, list[Float]]:
 
 def is_number(column: pd.Series[Any]) -> bool:
     """Whether a swept key is a number in every cell, with at least two values."""
-    import pandas as pd
-
-    numbers = pd.to_numeric(column, errors="coerce")
-    return bool(np.isfinite(numbers).all()) and numbers.nunique() > 1
+    numbers = numbers_of(column.tolist())
+    return numbers is not None and bool(np.isfinite(numbers).all()) and np.unique(numbers).size > 1
 
 
 def curves(source: Source, metric: str, plan: Plan | None = None) -> list[Drawn[MetricCurve]]:
@@ -168,9 +175,7 @@ def curves(source: Source, metric: str, plan: Plan | None = None) -> list[Drawn[
     return all_curves(source, metric, plan or Plan(source))[0]
 
 
-def all_curves(
-    source: Source, metric: str, plan: Plan
-) -> tuple[list[Drawn[MetricCurve]], list[tuple[str, str]]]:
+def all_curves(source: Source, metric: str, plan: Plan) -> tuple[list[Drawn[MetricCurve]], Alike]:
     """The same, and which lines are the same as others."""
     parts = []
     for line, model, group in parts_of(source.placed_rows(metric), plan):
@@ -180,12 +185,8 @@ def all_curves(
         curve = MetricCurve(x, low, median, high, values, held, agents)
         # What a baseline keeps for ever is the same, however far the run went.
         constant = model != "main" and bool((median == median[-1]).all())
-        same = (
-            tuple(np.round([low[-1], median[-1], high[-1]], 12))
-            if constant
-            else (x.tobytes(), values.tobytes())
-        )
-        parts.append((line, model, curve, same))
+        ends = tuple(np.round([low[-1], median[-1], high[-1]], 12))
+        parts.append((line, model, curve, ends if constant else (x.tobytes(), values.tobytes())))
     return drawn(plan, parts)
 
 
@@ -218,10 +219,9 @@ def _on_one_grid(group: pd.DataFrame, against: Against) -> tuple[Float, Float, i
         grid = np.linspace(0.0 if against == "epsilon" else grid[0], end, POINTS)
     grid = grid[grid <= end]
     at = _held if against == "epsilon" else _between
-    values = [
-        at(x, part["value"].to_numpy(dtype=float), grid) for x, (_, part) in zip(xs, parts, strict=True)
-    ]
-    means = [np.stack(values)[of == replica].mean(axis=0) for replica in np.unique(of)]
+    samples = [part["value"].to_numpy(dtype=float) for _, part in parts]
+    stacked = np.stack([at(x, sample, grid) for x, sample in zip(xs, samples, strict=True)])
+    means = [stacked[of == replica].mean(axis=0) for replica in np.unique(of)]
     early = {replica for x, replica in zip(xs, of, strict=True) if x[-1] < grid[-1]}
     return grid, np.stack(means, axis=1), len(early)
 

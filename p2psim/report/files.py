@@ -2,7 +2,9 @@
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
 from p2psim.core.files import write_bytes
+from p2psim.core.printing import complain
 from p2psim.report import style
 from p2psim.report.words import SUPERSCRIPTS
 
@@ -36,7 +39,8 @@ def save_all(
         into.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write figures into {into}: {error.strerror or error}") from error
-    return [path for stem, figure in figures.items() for path in save(figure, into, stem, formats)]
+    with _one_note_on_letters():
+        return [path for stem, figure in figures.items() for path in save(figure, into, stem, formats)]
 
 
 def save(figure: Figure, folder: Path, stem: str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
@@ -57,6 +61,24 @@ def save(figure: Figure, folder: Path, stem: str, formats: Sequence[str] = ("png
         write_bytes(path, content.getvalue())
         paths.append(path)
     return paths
+
+
+@contextmanager
+def _one_note_on_letters() -> Iterator[None]:
+    """Say once which letters the font does not have, in the place of Matplotlib's warnings, one for each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    missing: dict[str, None] = {}
+    for one in caught:
+        if letter := re.match(r"Glyph (\d+) .*missing from", str(one.message)):
+            missing[chr(int(letter[1]))] = None
+        elif "currently does not support" not in str(one.message):  # a script of such letters
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if missing:
+        shown = "".join(list(missing)[:20]) + "…" * (len(missing) > 20)
+        text = f"boxes stand for letters that the font of figures, {style.FONT}, does not have: {shown}"
+        complain(text, "note")
 
 
 class _PlainPowers(ticker.Formatter):

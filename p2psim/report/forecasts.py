@@ -14,11 +14,12 @@ from p2psim.analysis.forecasts.study import CellForecast
 from p2psim.report import files, notes, scales, style
 from p2psim.report.channels import MOST_LINES
 from p2psim.report.source import FITNESS
-from p2psim.report.words import as_text, labels_of_values, named, names_of, words
+from p2psim.report.words import as_text, named, words, words_of_cells
 from p2psim.scenario.cells import labels_of
+from p2psim.scenario.model import Scenario
 
 #: Cells that have figures of their own.
-_MOST = 6
+MOST_CELLS = 6
 
 #: Owners that have a bar of their own; so many names of so many characters stand side by side.
 _BARS, _UPRIGHT, _SHORT_NAME = 40, 12, 6
@@ -55,18 +56,11 @@ class DrawnForecast:
     pilots: Calibration | None = None
 
 
-def cell_labels(forecasts: Sequence[CellForecast]) -> list[str]:
-    """What tells each cell from the others, as legends of runs say it; of one cell, nothing."""
+def cell_labels(forecasts: Sequence[CellForecast], study: Scenario | None = None) -> list[str]:
+    """What tells each cell from the others, as legends of runs say it, in the words of the study; of one, nothing."""
     cells = [forecast.cell for forecast in forecasts]
-    known = labels_of(cells)
-    keys = [key for key in cells[0].swept if len({repr(cell.swept[key]) for cell in cells}) > 1]
-    labels = []
-    for key, name in zip(keys, names_of(keys), strict=True):
-        values = [cell.swept[key] for cell in cells]
-        labels.append(
-            labels_of_values([known.get(key, {}).get(str(value), value) for value in values], name)[1]
-        )
-    return [", ".join(parts) for parts in zip(*labels, strict=True)] if labels else ["" for _ in cells]
+    tree = {} if study is None else {"labels": study.labels, "sweep": study.sweep}
+    return words_of_cells([cell.swept for cell in cells], labels_of(cells), tree)[0]
 
 
 def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
@@ -91,8 +85,10 @@ def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
     return (*lines, *(f"Warning: {text}." for text in cell.warnings if "ψ" in text or "stability" in text))
 
 
-def draw_forecasts(forecasts: Sequence[CellForecast], folder: str) -> list[Path]:
-    """Draw all figures into a folder; returns the files.
+def draw_forecasts(
+    forecasts: Sequence[CellForecast], folder: str, study: Scenario | None = None
+) -> list[Path]:
+    """Draw all figures into a folder, in the words of the study if it is given; returns the files.
 
     Raises
     ------
@@ -105,7 +101,7 @@ def draw_forecasts(forecasts: Sequence[CellForecast], folder: str) -> list[Path]
         DrawnForecast(label, cell_notes(cell), cell.forecast, cell.calibration)
         for group in (learners, graphs)
         if group
-        for cell, label in zip(group, cell_labels(group), strict=True)
+        for cell, label in zip(group, cell_labels(group, study), strict=True)
     ]
     return draw_cells(drawn, folder)
 
@@ -119,7 +115,7 @@ def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
     with style.look():
         if stars:
             figures["forecast-run"] = _run(stars)
-        for number, cell in enumerate(stars[:_MOST]):
+        for number, cell in enumerate(stars[:MOST_CELLS]):
             ending = f"-{number}" if len(stars) > 1 else ""
             draw = {"owners": _owners, "partners": _partners, "surface": _surface, "alone": _alone}
             if cell.of.noise.any():
@@ -128,14 +124,14 @@ def draw_cells(cells: Sequence[DrawnForecast], folder: str) -> list[Path]:
             figures["forecast-budgets"] = _budgets(noisy)
         for metric in dict.fromkeys(cell.of.metric for cell in graphs):
             figures[f"forecast-{metric}"] = _run([cell for cell in graphs if cell.of.metric == metric])
-        for number, cell in enumerate(graphs[:_MOST]):
+        for number, cell in enumerate(graphs[:MOST_CELLS]):
             if cell.of.agents:
                 figures[f"forecast-agents{f'-{number}' if len(graphs) > 1 else ''}"] = _agents(cell)
         return files.save_all(figures, folder)
 
 
 #: Label of the axis of expected ψ.
-_EXPECTED = "expected ψ (dimensionless)"
+_EXPECTED = "expected ψ (dimensionless), lower is better"
 
 
 def _run(cells: Sequence[DrawnForecast]) -> Figure:
@@ -152,8 +148,7 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
         if (pilots := cell.pilots) is not None:
             look = style.line_style(number) | {"linestyle": "", "markersize": 3}
             axes.errorbar(pilots.step, pilots.mean, 2 * pilots.error, **look)
-    local = {cell.of.curve.alone for cell in shown} - {None}
-    for number, alone in enumerate(sorted(local)[:3]):
+    for number, alone in enumerate(sorted({cell.of.curve.alone for cell in shown} - {None})[:3]):
         of_first = None if number else "local models, without noise"
         axes.axhline(alone, color=style.REFERENCE, linestyle=":", label=of_first)
     axes.set_yscale("log")
@@ -165,7 +160,8 @@ def _run(cells: Sequence[DrawnForecast]) -> Figure:
     title = f"Expected {words(metric)} along the run"
     x = along.get(first.axis, "time (mean clock periods)")
     y = _EXPECTED if of_learner else style.metric_label(metric)
-    remarks = [remark, *left_out(len(cells) - len(shown)), *common_notes(shown)]
+    single = [f"{len(cells) - MOST_CELLS} more cells have no figures."] if len(cells) > MOST_CELLS else []
+    remarks = [remark, *left_out(len(cells) - len(shown)), *single, *common_notes(shown)]
     style.finish(figure, axes, x, y, title, remarks)
     return figure
 
@@ -234,6 +230,7 @@ def _surface(cell: DrawnForecast) -> Figure:
     else:
         where = f"It pays {'everywhere' if shown.max() <= cell.of.alike.alone else 'nowhere'} here"
     scales.log_axes(axes)
+    scales.log_ticks(axes, "y")
     remark = "E[ψ] at the end of N owners like the average one; it pays where that is less than the mean ψ of one alone"
     x, y, title = "owners N, all alike", style.AXIS_LABELS["epsilon"], f"Does it pay to join? {where}"
     return _finished(figure, axes, cell, x, y, title, f"{remark}, without noise.")
@@ -286,7 +283,7 @@ def _agents(cell: DrawnForecast) -> Figure:
     ends = [min(alone.min(), together.min()), max(alone.max(), together.max())]
     axes.plot(ends, ends, color="black", linestyle=":", label="no difference")
     axes.set(xscale="log", yscale="log")
-    title = "Who comes closer to its optimum by joining: below the line"
+    title = "Agents below the line come closer to their optimum by joining"
     remark = "The area of a circle grows with the agent's records."
     x, y = "‖θ − θ*‖² of its own minimiser, without noise", "expected ‖θ − θ*‖² together, at the end"
     return _finished(figure, axes, cell, x, y, title, remark)

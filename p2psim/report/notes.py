@@ -1,41 +1,61 @@
 """What stands under a figure, n and the band; and the badge of a run whose ε is not what it claims."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from p2psim.report.source import Source
+from p2psim.runs.manifest import PRINTED
 from p2psim.runs.summary import raised_flags
 
 #: Fewer replicas than this are drawn one by one: quartiles of so few say little.
 FEW = 8
 
 
+#: What makes ε void or that of something else, and is said on every figure: a flag, its badge, how bad it is.
+VOID = (
+    ("not_private", "NOT PRIVATE", "bad"),
+    ("bound_violated", "ε VOID", "bad"),
+    ("over_budget", "OVER BUDGET", "bad"),
+    ("scaled_records", "SCALED RECORDS", "warn"),
+    ("printed", "FORM AS PRINTED", "warn"),
+)
+
+
+def raised(ledger: pd.DataFrame, result: Any) -> pd.DataFrame:
+    """Which flags each row of a ledger raises, and whether its cell takes a form as its paper prints it."""
+    cells = getattr(getattr(result, "described", None), "cells", ())
+    printed = {number for number, cell in enumerate(cells) if PRINTED in cell.notes}
+    return raised_flags(ledger).assign(printed=ledger["cell"].isin(printed))
+
+
 def badge(source: Source) -> str:
     """What a reader must not miss, in capitals; empty where there is nothing.
 
-    A run that claims no privacy, without noise and with no finite budget anywhere, needs no warning.
+    A run that claims no privacy, without noise and with no finite budget anywhere, needs no warning, and a form that is
+    swept is said beside its line.
     """
-    flags = raised_flags(source.ledger)
+    flags = raised(source.ledger, source.result)
     claimed = source.says("privacy.mechanism.kind") not in (None, "none")
     if "budget" in source.ledger:
         claimed |= bool(np.isfinite(source.ledger["budget"].to_numpy(dtype=float, na_value=np.inf)).any())
-    for flag, text in (
-        ("not_private", "NOT PRIVATE"),
-        ("bound_violated", "ε VOID"),
-        ("over_budget", "OVER BUDGET"),
-    ):
+    texts = []
+    for flag, text, _ in VOID:
         if flag not in flags or not flags[flag].any() or (flag == "not_private" and not claimed):
             continue
         rows = flags[flag]
+        if flag == "printed" and not rows.all():
+            continue
         if flag == "not_private" and "budget" in source.ledger:
             # That ε = ∞ buys no privacy stands beside the line itself.
             finite = np.isfinite(source.ledger["budget"].to_numpy(dtype=float, na_value=np.inf))
             rows = rows & finite if finite.any() else rows
-        raised, cells = source.ledger.loc[rows, "cell"].nunique(), source.ledger["cell"].nunique()
-        if raised:
-            return text if raised == cells else f"{text}: {raised} of {cells} cells"
-    return ""
+        cells, of = source.ledger.loc[rows, "cell"].nunique(), source.ledger["cell"].nunique()
+        if cells:
+            texts.append(text if cells == of else f"{text}: {cells} of {of} cells")
+    return "; ".join(texts)
 
 
 def spread(
@@ -55,16 +75,8 @@ def spread(
 
 def alike(pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Say which lines are not drawn since others are the same."""
-    return (
-        [f"Drawn once, since they are the same: {'; '.join(f'{a} and {b}' for a, b in pairs)}."]
-        if pairs
-        else []
-    )
-
-
-def some(labels: Sequence[str], most: int = 3) -> str:
-    """Labels one after the other, as many as a title has room for."""
-    return "; ".join(labels[:most]) + ("; …" if len(labels) > most else "")
+    same = "; ".join(f"{a} and {b}" for a, b in pairs)
+    return [f"Drawn once, since they are the same: {same}."] if pairs else []
 
 
 def of(label: str) -> str:
@@ -86,16 +98,12 @@ def between(counts: Sequence[int]) -> str:
 
 def not_drawn(values: np.ndarray, log: bool) -> list[str]:
     """How many last values are not finite, or have no place on a log axis."""
-    infinite = int(np.isinf(values).sum())
-    undefined = int(np.isnan(values).sum())
-    hidden = int((np.isfinite(values) & (values <= 0)).sum()) if log else 0
-    parts = [
-        f"{count} of {values.size} {what}"
-        for count, what in (
-            (infinite, "values are infinite and count as +∞"),
-            (undefined, "values are undefined and are left out"),
-            (hidden, "values are zero or negative and have no place on the log axis"),
-        )
-        if count
-    ]
+    found = {
+        "are infinite and count as +∞": np.isinf(values),
+        "are undefined and are left out": np.isnan(values),
+    }
+    if log:
+        hidden = np.isfinite(values) & (values <= 0)
+        found["are zero or negative and have no place on the log axis"] = hidden
+    parts = [f"{which.sum()} of {values.size} values {what}" for what, which in found.items() if which.any()]
     return [f"{'; '.join(parts)}."] if parts else []

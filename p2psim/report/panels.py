@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
+from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, scales, style
 from p2psim.report.channels import MOST_LINES, MOST_PANELS, Plan
 from p2psim.report.curves import Drawn, MetricCurve
@@ -89,11 +91,11 @@ def metric_panels(plan: Plan, metrics: Sequence[str], below: str) -> tuple[Figur
             "or draw a figure for each value of a swept key, --facet KEY"
         )
     columns = len(plan.titles)
-    width = style.page().width / columns
-    figure = style.new_figure(len(metrics) * max(0.6 * width, style.lines_high(5)) + style.lines_high(3))
+    high = max(0.6 * (style.page().width / columns), style.lines_high(5))
+    figure = style.new_figure(len(metrics) * high + style.lines_high(3))
     grid = figure.subplots(len(metrics), columns, squeeze=False, sharex=True, sharey="row")
     for metric, row in zip(metrics, grid, strict=True):
-        row[0].set_ylabel(style.broken(_unit(metric), 18))
+        row[0].set_ylabel(style.broken(_unit(metric), int(0.8 * high * 72 / (0.56 * style.page().font))))
     for title, panel in zip(plan.titles, grid[0], strict=True):
         name(panel, title)
     for panel in grid[-1]:
@@ -134,21 +136,16 @@ def row_panels(names: Sequence[str], count: int, each: int = 1) -> tuple[Figure,
     axes[0].set_yticks(range(len(lines)), lines)
     axes[0].set_ylim(len(lines) - 0.5, -0.5)
     for panel in axes[:count] if each > 1 else ():
-        panel.hlines(
-            np.arange(1, len(lines)) - 0.5, 0, 1, transform=panel.get_yaxis_transform(), color="0.85", lw=0.8
-        )
+        across = panel.get_yaxis_transform()
+        panel.hlines(np.arange(1, len(lines)) - 0.5, 0, 1, transform=across, color="0.85", lw=0.8)
         panel.grid(axis="y", visible=False)
     return figure, axes[:count]
 
 
 def name(axes: Axes, text: str) -> None:
     """Write what a panel shows above it."""
-    spec = axes.get_gridspec()
-    columns = spec.ncols if spec is not None else 1
-    size = style.page().font * 0.92
-    axes.set_title(
-        style.broken(text, style.characters(0.95 / columns)) if text else "", loc="left", fontsize=size
-    )
+    size, room = style.page().font * 0.92, style.characters(0.95 / scales.columns_of(axes))
+    axes.set_title(style.broken(text, room) if text else "", loc="left", fontsize=size)
 
 
 def draw_curve(axes: Axes, drawn: Drawn[MetricCurve], look: Mapping[str, Any] | None = None) -> None:
@@ -167,9 +164,8 @@ def draw_curve(axes: Axes, drawn: Drawn[MetricCurve], look: Mapping[str, Any] | 
         return
     if curve.replicas < notes.FEW:
         if curve.replicas > 1:
-            axes.plot(
-                curve.x, np.ma.masked_invalid(curve.each), color=look["color"], linewidth=0.5, alpha=0.5
-            )
+            each = np.ma.masked_invalid(curve.each)
+            axes.plot(curve.x, each, color=look["color"], linewidth=0.5, alpha=0.5)
         axes.plot(curve.x, curve.median, label=label, **look)
         style.note(axes, label, curve.x, curve.median)
         for replica, values in enumerate(curve.each.T if curve.replicas > 1 else ()):
@@ -210,16 +206,23 @@ def explain(
 
 def changing(source: Source, metrics: Sequence[str]) -> tuple[list[str], list[str]]:
     """Metrics that are worth a panel, since they change, and a note on those that have one value throughout."""
-    values = {metric: source.rows(metric)["value"].to_numpy(dtype=float) for metric in metrics}
+    values = {metric: _worth(source.rows(metric), metric) for metric in metrics}
     constant = [
         m for m in metrics if np.array_equal(values[m], np.full_like(values[m], values[m][0]), equal_nan=True)
     ]
     if len(metrics) == 1 or len(constant) in (0, len(metrics)):
         return list(metrics), []
     known = ", ".join(f"{words(metric)} {values[metric][0]:g}" for metric in constant)
-    return [metric for metric in metrics if metric not in constant], [
-        f"Always the same, so not drawn: {known}."
-    ]
+    varied = [metric for metric in metrics if metric not in constant]
+    return varied, [f"Always the same, so not drawn: {known}."]
+
+
+def _worth(rows: pd.DataFrame, metric: str) -> np.ndarray:
+    """Values that say whether a metric changes; that it is undefined at the start is no change."""
+    values = rows["value"].to_numpy(dtype=float)
+    network = NETWORK_METRICS.get(metric)
+    known = values[~np.isnan(values)] if network is not None and network.starts_undefined else values
+    return known if known.size else values
 
 
 def left_out(number: int, most: int = MOST_ROWS, what: str = "rows") -> list[str]:
@@ -243,8 +246,12 @@ def too_many(plan: Plan) -> None:
 def finish(figure: Figure, source: Source, title: str, remarks: Sequence[str]) -> None:
     """Write the title of the whole figure, the badge and the footnote."""
     warning = notes.badge(source)
-    room = style.characters(0.94) - (len(warning) + 3 if warning else 0)
-    text = style.wrapped(source.title(title), max(20, room))
+    if len(warning) > 0.4 * style.characters():
+        warning = warning.replace("; ", "\n")
+    lines = warning.split("\n")
+    room = style.characters(0.94) - (max(map(len, lines)) + 3 if warning else 0)
+    text = style.broken(source.title(title), max(20, room))
+    text += "\n" * (len(lines) - 1 - text.count("\n"))  # the badge beside it covers no panel
     figure.suptitle(text, x=0.01, ha="left", fontsize=style.page().font * 1.08)
     style.add_badge(figure, warning)
     style.add_footnote(figure, remarks)

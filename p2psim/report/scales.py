@@ -1,7 +1,8 @@
 """Axes: where they are logarithmic, their ticks, what sets their range, and names beside the ends of lines."""
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib import ticker
@@ -22,24 +23,26 @@ def is_log(asked: bool | None, values: ArrayLike, fraction: bool = False) -> boo
     numbers = numbers[np.isfinite(numbers)]
     if asked is not None:
         return asked and bool(np.any(numbers > 0))
-    return (
-        not fraction
-        and bool(numbers.size)
-        and bool(numbers.min() > 0)
-        and bool(numbers.max() >= WIDE * numbers.min())
-    )
+    positive = bool(numbers.size) and bool(numbers.min() > 0)
+    return positive and not fraction and bool(numbers.max() >= WIDE * numbers.min())
 
 
-def number_axis(axes: Axes, values: ArrayLike) -> None:
-    """Ticks of a horizontal axis of swept numbers: those that were run, as far as there is room for them."""
+def columns_of(axes: Axes) -> int:
+    """How many panels stand side by side in a figure, by one of them."""
+    spec = axes.get_gridspec()
+    return spec.ncols if spec is not None else 1
+
+
+def number_axis(axes: Axes, values: ArrayLike, swept: bool = True) -> None:
+    """Ticks of a horizontal axis: the numbers that were swept, as far as there is room for them, or round ones."""
     numbers = np.unique(np.asarray(values, dtype=float))
     log = is_log(None, numbers)
     if log:
         axes.set_xscale("log")
     at = np.log(numbers) if log else numbers
-    room = characters(1 / max(1, axes.get_gridspec().ncols if axes.get_gridspec() else 1)) * 0.8  # type: ignore[union-attr]
+    room = characters(1 / columns_of(axes)) * 0.8
     apart = max(len(_short(value, 0)) for value in numbers) / room
-    if 2 <= len(at) <= 12 and np.diff(at).min() >= apart * np.ptp(at):
+    if swept and 2 <= len(at) <= 12 and np.diff(at).min() >= apart * np.ptp(at):
         axes.xaxis.set_major_locator(ticker.FixedLocator(numbers.tolist()))
         axes.xaxis.set_major_formatter(_short)
         axes.xaxis.set_minor_locator(ticker.NullLocator())
@@ -49,13 +52,49 @@ def number_axis(axes: Axes, values: ArrayLike) -> None:
         few_ticks(axes)
 
 
-def log_ticks(axes: Axes) -> None:
-    """Plain numbers 1, 2 and 5 times powers of ten on a horizontal log axis, of a long one powers alone."""
-    axes.set_xscale("log")
+def label_cells(axes: Axes, across: Sequence[str], down: Sequence[str]) -> None:
+    """Name columns and rows of a map: columns upright where their names have no place side by side, and only every
+    second, third, … where there is no place for all.
+    """
+    spec, (width, height) = axes.get_gridspec(), axes.figure.get_size_inches()  # type: ignore[union-attr]
+    columns, rows = (spec.ncols, spec.nrows) if spec is not None else (1, 1)
+    # In points; a quarter of the figure is colour bar, labels and title.
+    wide, high = (0.75 * 72 * size / count for size, count in ((width, columns), (height, rows)))
+    line, letter = 1.25 * page().font, 0.6 * page().font
+    upright = (max(map(len, across)) + 1) * letter * len(across) > wide
+    steps = (math.ceil(line * len(across) / wide) if upright else 1, math.ceil(line * len(down) / high))
+    for axis, texts, step in ((axes.xaxis, across, steps[0]), (axes.yaxis, down, steps[1])):
+        axis.set_ticks(np.arange(0, len(texts), step) + 0.5, texts[::step])
+    axes.tick_params(axis="x", rotation=90 * upright, length=0)
+    axes.tick_params(axis="y", rotation=0, length=0)
+
+
+def log_ticks(axes: Axes, of: Literal["x", "y"] = "x") -> None:
+    """Plain numbers 1, 2 and 5 times powers of ten on a log axis, of a long one powers alone."""
+    axes.set(**{f"{of}scale": "log"})
+    axis = axes.xaxis if of == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 500 * low else (1,)))
+    axis.set_major_formatter(_short)
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def fitted_log_ticks(axes: Axes) -> None:
+    """Plain numbers on a horizontal log axis, as many as there is room for: round ones, or powers of ten."""
     low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 500 * low else (1,)))
-    axes.xaxis.set_major_formatter(_short)
     axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    if high < 5 * low:
+        few_ticks(axes)
+        return
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    at: list[float] = []
+    for digits, step in (((1, 2, 5), 1), *(((1,), step) for step in range(1, len(powers)))):
+        tried = [float(f"{digit}e{power}") for power in powers[::step] for digit in digits]
+        at = [tick for tick in tried if low <= tick <= high] or at
+        if (max(len(_short(tick, 0)) for tick in at) + 2) * len(at) <= characters(0.8 / columns_of(axes)):
+            break
+    axes.xaxis.set_major_locator(ticker.FixedLocator(at))
+    axes.xaxis.set_major_formatter(_short)
 
 
 def log_axes(axes: Axes) -> None:
@@ -66,17 +105,16 @@ def log_axes(axes: Axes) -> None:
 
 def few_ticks(axes: Axes) -> None:
     """Ticks of a linear horizontal axis, few enough for their numbers, with thousands set apart."""
-    columns = axes.get_gridspec().ncols if axes.get_gridspec() else 1  # type: ignore[union-attr]
-    bins = max(2, min(7, characters(1 / columns) // 9))
+    bins = max(2, min(7, characters(1 / columns_of(axes)) // 9))
     axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(_short)
 
 
 def few_decades(axes: Axes, values: ArrayLike) -> None:
-    """Name ticks of a log axis by plain numbers when the values span little more than a decade."""
+    """Name ticks of a log axis by plain numbers when the values span up to two decades."""
     numbers = np.asarray(values, dtype=float)
     numbers = numbers[np.isfinite(numbers) & (numbers > 0)]
-    if not numbers.size or numbers.max() > 30 * numbers.min():
+    if not numbers.size or numbers.max() > 100 * numbers.min():
         return
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(ticker.LogLocator(subs=(1, 2, 3, 4, 5, 6, 7, 8, 9)))
@@ -102,7 +140,9 @@ def fit_values(
         low, high = np.log10(numbers.min()), np.log10(numbers.max())
         room = 0.05 * max(high - low, 0.2)
         set_limits(10 ** (low - room), 10 ** (high + room))
-        if not across:
+        if across:
+            fitted_log_ticks(axes)
+        else:
             few_decades(axes, numbers)
     else:
         room = 0.05 * (np.ptp(numbers) or abs(numbers.max()) or 1.0)

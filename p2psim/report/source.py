@@ -1,6 +1,6 @@
 """What a figure is drawn from: the tables of a run, and what its scenario says."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import AGAINST, MEASURED_AXES
+from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report.words import as_text, named, short
 from p2psim.runs.result import Result
 from p2psim.runs.store import plain_scenario
@@ -82,8 +83,6 @@ class Source(FigureRequest):
         The run's manifest.
     scenario : mapping
         The scenario as a plain tree; empty when it is not known.
-    warnings : sequence of str
-        As a person is told them, with the cells that they concern.
     result : object
         What all of this was read from.
     against : {"step", "time", "vectors_sent", "epsilon"}
@@ -104,7 +103,6 @@ class Source(FigureRequest):
     events: "pd.DataFrame | None" = None
     manifest: Mapping[str, Any] = field(default_factory=dict)
     scenario: Mapping[str, Any] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
     result: Any = None
     against: Against = "step"
     key: str | None = None
@@ -145,7 +143,7 @@ class Source(FigureRequest):
         if rows.empty:
             recorded = ", ".join(self.recorded()) or "no metrics at all"
             raise InputError(f"the run did not record the metric {metric!r}; it has {recorded}")
-        return rows
+        return where_defined(rows)
 
     def rows_of_all(self, metric: str) -> "pd.DataFrame":
         """The same without values of single agents, where the metric also has one of all agents."""
@@ -187,8 +185,7 @@ class Source(FigureRequest):
 
     def said(self, key: str, value: Any) -> str:
         """A swept key and one of its values, as titles say them."""
-        given = self.values.get(key, {}).get(as_text(value))
-        return given or named(self.name_of(key), as_text(value))
+        return self.values.get(key, {}).get(as_text(value)) or named(self.name_of(key), as_text(value))
 
     @property
     def main(self) -> str:
@@ -227,9 +224,8 @@ class Source(FigureRequest):
             With those that it sweeps.
         """
         if key not in self.swept:
-            raise InputError(
-                f"the run does not sweep {key!r}; it sweeps {', '.join(self.swept) or 'nothing'}"
-            )
+            message = f"the run does not sweep {key!r}; it sweeps {', '.join(self.swept) or 'nothing'}"
+            raise InputError(message)
 
     def facets(self, key: str) -> "list[Source]":
         """One source for each value of a swept key, in the order of the cells, without the key; see `check_swept`."""
@@ -249,6 +245,18 @@ class Source(FigureRequest):
         return replace(self, **kept)
 
 
+def of_run(table: "pd.DataFrame", cell: int, replica: int) -> "pd.DataFrame":
+    """Rows of one simulation."""
+    return table[(table["cell"] == cell) & (table["replica"] == replica)]
+
+
+def where_defined(metrics: "pd.DataFrame") -> "pd.DataFrame":
+    """Metrics, with NaN for shares and means of what has happened so far where nothing has: at the start."""
+    undefined = [name for name, metric in NETWORK_METRICS.items() if metric.starts_undefined]
+    of_nothing = (metrics["step"] == 0) & (metrics["time"] == 0) & metrics["metric"].isin(undefined)
+    return metrics.assign(value=metrics["value"].mask(of_nothing)) if of_nothing.any() else metrics
+
+
 def source(result: Any, metric: str | None = None, **words: Any) -> Source:
     """Read what figures need from a result: anything with the attributes of `p2psim.Result`.
 
@@ -262,25 +270,18 @@ def source(result: Any, metric: str | None = None, **words: Any) -> Source:
         What is to be drawn, as in `Source`.
     """
     scenario, parts = _scenario(result), getattr(result, "labels", {})
-    names, values = given_words(scenario, result.metrics)
+    cells = getattr(result, "all_cells", result.metrics)
+    names, values = given_words(scenario, cells)
     values = {
         key: {as_text(parts.get(key, {}).get(text, text)): words for text, words in known.items()}
         for key, known in values.items()
     }
     metrics = relabelled(result.metrics, parts)
     if "zip" in values:  # by the texts of several columns
-        values["zip"] = given_words(scenario, metrics)[1]["zip"]
-    return Source(
-        metrics=metrics,
-        **{name: getattr(result, name) for name in ("ledger", "agents", "events", "manifest")},
-        scenario=scenario,
-        warnings=tuple(getattr(result, "warnings", ())),
-        result=result,
-        metric=metric,
-        names=names,
-        values=values,
-        **words,
-    )
+        values["zip"] = given_words(scenario, relabelled(cells, parts))[1]["zip"]
+    tables = {name: getattr(result, name) for name in ("ledger", "agents", "events", "manifest")}
+    words |= {"metric": metric, "names": names, "values": values}
+    return Source(metrics=metrics, scenario=scenario, result=result, **tables, **words)
 
 
 def relabelled(table: "pd.DataFrame", labels: Mapping[str, Mapping[str, str]]) -> "pd.DataFrame":

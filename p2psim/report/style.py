@@ -35,12 +35,15 @@ REFERENCE = "0.35"
 #: Colour of what went wrong.
 ALARM = "#b00020"
 
+#: The font that comes with Matplotlib: the same figure on every machine.
+FONT = "DejaVu Sans"
+
 Width = Literal["column", "page"]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Width of a figure in inches, and points of its text; small text is 0.85 of it."""
+    """Width of a figure in inches, and points of its text; small text is 0.87 of it."""
 
     width: float
     font: float
@@ -71,8 +74,7 @@ def look(width: Width | None = None) -> Iterator[None]:
         "font.size": page.font,
         **dict.fromkeys(("axes.labelsize", "axes.titlesize", "legend.title_fontsize"), page.font),
         **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 0.87 * page.font),
-        # The font that comes with matplotlib: the same figure on every machine.
-        "font.sans-serif": ["DejaVu Sans"],
+        "font.sans-serif": [FONT],
         "svg.hashsalt": "p2psim",
         "pdf.fonttype": 42,
         # Names of users may hold any character: a dollar sign starts no formula.
@@ -120,24 +122,19 @@ def characters(share: float = 1.0) -> int:
 def colours(count: int, ordered: bool = False) -> list[Any]:
     """Distinct colours: from dark to light for ordered numbers, else of the palette for kinds."""
     if ordered:
-        return list(
-            sns.color_palette("viridis", as_cmap=True)(np.linspace(0.05, 0.82, max(count, 2)))[:count]
-        )
+        shades = np.linspace(0.05, 0.82, max(count, 2))
+        return list(sns.color_palette("viridis", as_cmap=True)(shades)[:count])
     palette = sns.color_palette("colorblind", 10)
     if count > len(_KINDS):
-        raise InputError(
-            f"{count} lines are too many to be told apart; draw a figure for each value: --facet KEY"
-        )
+        message = f"{count} lines are too many to be told apart; draw a figure for each value: --facet KEY"
+        raise InputError(message)
     return [palette[i] for i in _KINDS[:count]]
 
 
 def line_style(index: int) -> dict[str, Any]:
     """Colour, dashes and marker of the line with this number."""
-    return {
-        "color": colours(len(_KINDS))[index % len(_KINDS)],
-        "linestyle": DASHES[index % len(DASHES)],
-        "marker": MARKERS[index % len(MARKERS)],
-    }
+    dashes, marker = DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)]
+    return {"color": colours(len(_KINDS))[index % len(_KINDS)], "linestyle": dashes, "marker": marker}
 
 
 def plain_line(index: int) -> dict[str, Any]:
@@ -149,11 +146,8 @@ def plain_line(index: int) -> dict[str, Any]:
 
 def reference(index: int = 0) -> dict[str, Any]:
     """Look of a line that is only there to compare with."""
-    return {
-        "color": REFERENCE,
-        "linestyle": (*DASHES[1:], DASHES[0])[index % 4],
-        "linewidth": 0.1 * page().font,
-    }
+    dashes = (*DASHES[1:], DASHES[0])[index % 4]
+    return {"color": REFERENCE, "linestyle": dashes, "linewidth": 0.1 * page().font}
 
 
 _numbers: "WeakKeyDictionary[Figure, list[pd.DataFrame]]" = WeakKeyDictionary()
@@ -217,21 +211,15 @@ def new_axes(height: float | None = None) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def wrapped(text: str, width: int) -> str:
-    """Text in lines of at most so many characters."""
-    return "\n".join(textwrap.wrap(text, width))
-
-
 def add_title(axes: Axes, text: str) -> None:
     """Write a title above the left end of axes, in lines that fit above axes of the whole width."""
-    axes.set_title(wrapped(text, characters(0.82)), loc="left")
+    axes.set_title(broken(text, characters(0.82)), loc="left")
 
 
 def add_legend(figure: Figure, axes: Axes) -> None:
     """Put the legend of what axes show under them."""
-    put_legend(
-        figure, [(str(text), handle) for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)]
-    )
+    shown = zip(*axes.get_legend_handles_labels(), strict=True)
+    put_legend(figure, [(str(text), handle) for handle, text in shown])
 
 
 def put_legend(figure: Figure, entries: Sequence[tuple[str, Any]]) -> None:
@@ -248,8 +236,9 @@ def put_legend(figure: Figure, entries: Sequence[tuple[str, Any]]) -> None:
     if len(blocks) > 1:
         # A column for each block: shorter ones are filled up.
         longest, columns = max(map(len, blocks)), len(blocks)
-        cells = [cell for block in blocks for cell in [*block, *[("", None)] * (longest - len(block))]]
-        rows: float = longest
+        filled = [[*block, *[("", None)] * (longest - len(block))] for block in blocks]
+        cells = [cell for block in filled for cell in block]
+        rows: float = sum(max(text.count("\n") + 1 for text, _ in row) for row in zip(*filled, strict=True))
     else:
         cells = blocks[0][1:] if title else blocks[0]
         width = max(len(line) for text, _ in cells for line in text.split("\n")) + 6

@@ -1,12 +1,14 @@
 """Words of figures: names and values of swept keys, metrics with their units, numbers as people write them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from p2psim.scenario.record import label_of
+from p2psim.network.metrics import NETWORK_METRICS
+from p2psim.scenario.figure import given_words
+from p2psim.scenario.record import SPENDING, label_of
 
 #: Names that have a letter of their own.
 LETTERS: Mapping[str, str] = {
@@ -28,13 +30,15 @@ LETTERS: Mapping[str, str] = {
 #: Metrics by what is better; of others nothing is said.
 LOWER = (
     *("relative_fitness", "isolated_fitness", "objective", "objective_gap", "mean_objective", "test_loss"),
+    "local_loss",
     *("mean_objective_gap", "test_rmse", "mean_model_rmse", "consensus_distance", "loss_rate", "staleness"),
-    *("collision_rate", "offline_rate", "unsent_rate", "releases_wasted"),
+    *("worst_decile_rmse", "collision_rate", "offline_rate", "unsent_rate", "releases_wasted"),
 )
 HIGHER = (
     "test_accuracy",
     "local_accuracy",
     "mean_model_accuracy",
+    "mean_model_local_accuracy",
     "worst_decile_accuracy",
     "delivery",
     "throughput",
@@ -42,9 +46,15 @@ HIGHER = (
 
 #: Shares between 0 and 1 whose labels do not say so.
 FRACTIONS = (
-    *("delivery", "loss_rate", "offline_rate", "unsent_rate", "participation", "present", "turned_away"),
+    *("delivery", "loss_rate", "offline_rate", "unsent_rate", "present", "turned_away"),
     *("utilisation", "releases_wasted", "links_heard", "updates_gini"),
 )
+
+#: Units of metrics whose labels do not say them.
+UNITS: Mapping[str, str] = {
+    **dict.fromkeys(FRACTIONS, " (fraction)"),
+    "participation": " (wakes over expected ticks)",
+}
 
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
@@ -64,6 +74,11 @@ def number(value: float) -> str:
     return digits.replace("-", "−")
 
 
+def visible(text: str) -> str:
+    """Text with escapes in the place of control characters, which no font draws and no SVG file may hold."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 def as_text(value: Any) -> str:
     """A swept value in few characters."""
     if isinstance(value, bool | np.bool_):
@@ -73,7 +88,7 @@ def as_text(value: Any) -> str:
     # A column in which some values are no numbers holds text.
     plain = _plain(str(value))
     known = {"null": "none", "true": "yes", "false": "no"}
-    return number(plain) if isinstance(plain, float) else known.get(str(value), str(value))
+    return number(plain) if isinstance(plain, float) else known.get(str(value), visible(str(value)))
 
 
 def short(key: str) -> str:
@@ -107,13 +122,29 @@ def distinct(texts: Sequence[str]) -> list[str]:
     out = []
     for kind, keys in split:
         alike = [other for name, other in split if name == kind]
-        left = [key for key in keys if any(key not in other for other in alike)]
-        words = [_setting(key) for key in left]
+        words = _settings([key for key in keys if any(key not in other for other in alike)])
         if not kind:  # a mapping: what differs says enough
-            out.append(", ".join(words or map(_setting, keys)) or "defaults")
+            out.append(", ".join(words or _settings(keys)) or "defaults")
         else:
             out.append(", ".join([kind.replace("-", " ") if keys or kind.isidentifier() else kind, *words]))
     return out
+
+
+def _settings(texts: Sequence[str]) -> list[str]:
+    """Keys and their values in words; agents of one value are said together: ``agents 0–4: 2``."""
+    agents: dict[str, list[int]] = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        if key.strip().isdecimal():
+            agents.setdefault(as_text(_plain(value.strip())), []).append(int(key))
+    spans = {
+        value: f"{who[0]}–{who[-1]}"
+        if len(who) > 2 and who == list(range(who[0], who[-1] + 1))
+        else ", ".join(map(str, who))
+        for value, who in agents.items()
+    }
+    of_agents = [f"agent{'s' * (len(who) > 1)} {spans[value]}: {value}" for value, who in agents.items()]
+    return of_agents + [_setting(text) for text in texts if not text.partition("=")[0].strip().isdecimal()]
 
 
 def _setting(text: str) -> str:
@@ -121,10 +152,8 @@ def _setting(text: str) -> str:
     if not equals:
         return text
     value = value.strip()
-    if key.strip().isdecimal():
-        return f"agent {key.strip()}: {as_text(_plain(value))}"
     if value[:1] in "{[" or "(" in value:
-        value = ", ".join(_setting(part) for part in _split(value)[1]) or value.strip("{}[]")
+        value = ", ".join(_settings(_split(value)[1])) or value.strip("{}[]")
         return f"{short(key.strip())} {value}"
     plain = _plain(value)
     if isinstance(plain, float):
@@ -181,9 +210,8 @@ def labels_of_values(
     """
     given = given or {}
     plain = [as_text(value) for value in values]
-    said = distinct(plain)
-    if len(set(said)) < len(set(plain)):
-        said = plain
+    brief = distinct(plain)
+    said = plain if len(set(brief)) < len(set(plain)) else brief
     texts = [given.get(text) or word for text, word in zip(plain, said, strict=True)]
     bare = [numbers_of([value]) is None for value in values]
     labels = [
@@ -192,21 +220,69 @@ def labels_of_values(
         else named(name, text)
         for text, is_word in zip(texts, bare, strict=True)
     ]
-    return [
-        "no noise" if label == "no noise" else text for text, label in zip(texts, labels, strict=True)
-    ], labels
+    shown = ["no noise" if label == "no noise" else text for text, label in zip(texts, labels, strict=True)]
+    return shown, labels
+
+
+def words_of_cells(
+    cells: Sequence[Mapping[str, Any]], known: Mapping[str, Mapping[str, str]], tree: Mapping[str, Any]
+) -> tuple[list[str], dict[str, str], dict[str, dict[Any, str]]]:
+    """What tells each cell from the others, names of swept keys, and words of their values, by key and value.
+
+    Parameters
+    ----------
+    cells : sequence of mapping
+        Swept values, as in tables.
+    known : mapping
+        Labels of parts by key and value.
+    tree : mapping
+        A scenario with ``labels`` and ``sweep``.
+    """
+    import pandas as pd
+
+    keys, table = list(cells[0]), pd.DataFrame(list(cells))
+    named_so, given = given_words(tree, table)
+    names = {key: named_so.get(key, name) for key, name in zip(keys, names_of(keys), strict=True)}
+    values: dict[str, dict[Any, str]] = {}
+    labels: dict[str, list[str]] = {}
+    for key in keys:
+        column, parts, own = [cell[key] for cell in cells], known.get(key, {}), given.get(key, {})
+        shown = [parts.get(value, value) if isinstance(value, str) else value for value in column]
+        said = {as_text(one): own[value] for one, value in zip(shown, column, strict=True) if value in own}
+        texts, labels[key] = labels_of_values(shown, names[key], said)
+        values[key] = dict(zip(column, texts, strict=True))
+    shown_labels = [labels[key] for key in keys if len({repr(cell[key]) for cell in cells}) > 1]
+    if "zip" in given:
+        together = [key for key in keys if key in tree["sweep"]["zip"]]
+        rows = table[together].astype(str).agg("|".join, axis=1)
+        others = [key for key in keys if key not in together and len({repr(cell[key]) for cell in cells}) > 1]
+        shown_labels = [[given["zip"][row] for row in rows], *(labels[key] for key in others)]
+    texts = [", ".join(parts) for parts in zip(*shown_labels, strict=True)]
+    return texts if shown_labels else [""] * len(cells), names, values
 
 
 def words(metric: str) -> str:
     """A metric's name as words of a title."""
-    return metric.replace("_", " ")
+    return visible(metric.replace("_", " "))
+
+
+def by_worth(metrics: Iterable[str]) -> list[str]:
+    """Names of metrics: those of models, the best known first; then those of the network; ε that was spent last."""
+    known = (LOWER[0], *HIGHER, *LOWER)
+
+    def place(name: str) -> tuple[int, int, str]:
+        base = re.split(r"[\[ ]", name)[0]
+        group = 2 if base in SPENDING else int(base in NETWORK_METRICS)
+        return group, known.index(base) if base in known else len(known), name
+
+    return sorted(map(str, metrics), key=place)
 
 
 def metric_label(metric: str) -> str:
     """Label of a metric's axis: its name, its unit, and which direction is better."""
     name = metric.partition("[")[0]
     better = ", lower is better" if name in LOWER else ", higher is better" if name in HIGHER else ""
-    return f"{label_of(metric)}{' (fraction)' if name in FRACTIONS else ''}{better}"
+    return f"{visible(label_of(metric))}{UNITS.get(name, '')}{better}"
 
 
 def is_fraction(metric: str) -> bool:

@@ -12,6 +12,26 @@ import pandas as pd
 FACTORS = (0.25, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0)
 
 
+#: A query that arrives and is answered; an answer that collides; an owner that is away from 2 to 5, and from 6 on.
+EVENTS = pd.DataFrame(
+    [
+        (0, 0.0, "send", -1, -3, -1, -1, "ok"),
+        (1, 0.0, "deliver", 0, -1, 0, -1, "ok"),
+        (2, 0.0, "deliver", 1, -1, 0, -1, "ok"),
+        (3, 0.5, "send", 0, -1, 1, 0, "ok"),
+        (4, 0.6, "send", 1, -1, 2, 0, "ok"),
+        (5, 1.0, "deliver", -1, 0, 3, 0, "ok"),
+        (6, 1.0, "commit", -1, 0, 5, 0, "ok"),
+        (7, 1.1, "drop", -1, 1, 4, 0, "collision"),
+        (8, 2.0, "leave", 1, -2, -1, -1, "ok"),
+        (9, 5.0, "join", 1, -2, -1, -1, "ok"),
+        (10, 5.5, "send", 0, -1, 1, 1, "ok"),
+        (11, 6.0, "leave", 1, -2, -1, -1, "ok"),
+    ],
+    columns=["seq", "time", "kind", "agent", "peer", "cause", "release", "outcome"],
+).assign(cell=0, replica=0, version=0)
+
+
 @dataclass
 class Run:
     path: Path
@@ -99,3 +119,13 @@ def run(
     return Run(
         path, frame, pd.DataFrame(ledger), pd.DataFrame(agents), pd.DataFrame(events) if commits else None
     )
+
+
+def with_events(path: Path) -> Run:
+    """A star of two banks, whose events are those above."""
+    made = run(path, owners=2, factors=(1.0,))
+    made.events = EVENTS
+    made.ledger = made.ledger.assign(epsilon_claimed=[4.0, 10.0], budget=10.0, releases=[2, 1])
+    made.agents = made.agents.assign(degree=1)
+    made.links = pd.DataFrame({"cell": 0, "replica": 0, "a": [-1, -1], "b": [0, 1]})
+    return made

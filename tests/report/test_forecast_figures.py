@@ -71,7 +71,7 @@ def test_every_figure_has_footnotes_and_a_legend_in_words(tmp_path: Path, drawn:
     assert set(legends(drawn["forecast-run"])) == {
         "ε = 1,000",
         "no noise",
-        "agent 0: 9, agent 1: 9, agent 2: 7",
+        "agents 0, 1: 9, agent 2: 7",
     }
     assert "ε = 1,000" in legends(drawn["forecast-partners-0"])
     assert "ε = 10,000" in legends(drawn["forecast-partners-0"])

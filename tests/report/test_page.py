@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,12 @@ from page_cases import CASES, Case
 import p2psim
 from p2psim.cli.main import main, parser
 from p2psim.core.errors import InputError
-from p2psim.core.events import COLUMNS, KINDS, OUTCOMES
+from p2psim.core.events import COLUMNS, EVENT, KINDS, OUTCOMES
 from p2psim.report.page import page
 from p2psim.report.page.encoding import as_json, unpacked
 from p2psim.report.page.recording import Recording
-from p2psim.simulation.links import link_table
+from p2psim.report.page.replica import left_behind
+from p2psim.simulation.outcome import link_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +69,7 @@ def test_spending_is_that_of_the_ledger(cases: dict[str, Case]) -> None:
         counts = arrays["spent/count"].reshape(len(ledger), -1)
         epsilon = arrays["spent/epsilon"].reshape(len(ledger), -1)
         assert counts[:, -1].tolist() == ledger["releases"].tolist()
+        assert arrays["agent/wasted"].tolist() == ledger["lost"].tolist()
         np.testing.assert_allclose(epsilon[:, -1], ledger["epsilon_claimed"])
         if cost is not None:
             np.testing.assert_allclose(epsilon, counts * cost)
@@ -85,8 +88,60 @@ def test_findings_name_those_who_stayed_behind(tmp_path: Path) -> None:
     behind, dropouts, collided, _ = plain["replica"]["findings"]
     assert behind["agents"] == [2]
     assert "agent 2 with 0 (offline 100% of the time)" in behind["text"]
-    assert "most was agent 2 (100%)" in dropouts["text"]
+    assert "most of all agent 2 (100%)" in dropouts["text"]
     assert collided["text"].startswith("Nowhere")
+
+
+@pytest.mark.parametrize(
+    ("updates", "behind"), [([0, 0, 0, 7], [0, 1, 2]), ([0, 0, 0, 0], []), ([4, 9, 9, 9], [0])]
+)
+def test_where_most_did_nothing_they_are_left_behind(updates: list[int], behind: list[int]) -> None:
+    agents = pd.DataFrame({"label": ["a", "b", "c", "d"]})
+    events = np.zeros(0, EVENT)
+    nothing = pd.DataFrame(index=range(4))
+    held = Recording(0, 0, events, pd.DataFrame({"a": [-1], "b": [0]}), agents, nothing, nothing, None)
+    counts = {name: np.zeros(4) for name in ("away", "lost", "collided", "unheard", "late", "sent")}
+    counts |= {"updates": np.array(updates), "spent_at": np.full(4, np.nan)}
+    _, text, _, named = left_behind(held, counts)
+    assert named == behind
+    assert text.startswith("Nobody" if not behind else f"{len(behind)} agent")
+
+
+def test_badges_name_their_cells(tmp_path: Path) -> None:
+    sweep = {"privacy.scale_records": [1, 10], "learning.algorithm.form": ["printed", "corrected"]}
+    tree = small.tree(replicas=1, sweep=sweep)
+    tree["learning"]["algorithm"]["horizon"] = 10
+    result = p2psim.run(p2psim.Scenario.from_dict(tree), tmp_path / "run", jobs=1, progress=False)
+    badges = {text: meaning for text, meaning, _ in unpacked(page(result))[0]["study"]["badges"]}
+    assert set(badges) >= {"SCALED RECORDS: cells 2, 3", "FORM AS PRINTED: cells 0, 2"}
+    meaning = badges["SCALED RECORDS: cells 2, 3"]
+    assert "cell 2: scale records = 10, printed; cell 3: scale records = 10, corrected" in meaning
+    assert "over_budget" not in badges
+    # Every agent has releases left, and has yet spent more than it promised: nothing of that is green.
+    over = result.ledger.query("cell == 2")["over_budget"]
+    assert over.all()
+    budgets = unpacked(page(result, cell=2))[0]["replica"]["findings"][3]
+    assert f"charges {over.sum()} of {len(over)} agents more than their budgets" in budgets["text"]
+    assert budgets["tone"] == "bad"
+    assert unpacked(page(result, cell=0))[0]["replica"]["findings"][3]["tone"] == "good"
+
+
+def test_curves_begin_with_the_model_and_say_what_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {"metrics": ["epsilon_spent", "messages", "relative_fitness"], "every": 10, "events": True}
+    result = p2psim.run(small.scenario(replicas=1, record=record), tmp_path / "run", jobs=1, progress=False)
+    plain, _ = unpacked(page(result))
+    order = ["relative_fitness", "messages", "epsilon_spent"]
+    for curves in (plain["study"]["curves"], plain["replica"]["series"]):
+        assert list(dict.fromkeys(curve["metric"] for curve in curves)) == order
+    assert plain["study"]["summary"]["metrics"] == order
+    assert plain["study"]["curves_left_out"] == 0
+    cells = len(plain["study"]["cells"])
+    monkeypatch.setattr(sys.modules["p2psim.report.page.study"], "MOST_CURVES", cells)
+    plain, _ = unpacked(page(result))
+    assert {curve["metric"] for curve in plain["study"]["curves"]} == {"relative_fitness"}
+    assert plain["study"]["curves_left_out"] == 2 * cells
 
 
 def test_a_stretch_of_time_knows_what_was_before(cases: dict[str, Case]) -> None:
@@ -121,8 +176,8 @@ def test_the_command_writes_it(
     assert main(["report", str(cases["star"].folder), "--verify", "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"file": str(out), "bytes": out.stat().st_size}
     plain, _ = unpacked(out.read_text())
-    assert plain["study"]["verified"]["simulations"] == 1
-    assert plain["study"]["verified"]["wrong"] == []
+    assert "recomputed 1 simulation from their events" in plain["study"]["verified"]["text"]
+    assert plain["study"]["verified"]["wrong"] is False
     assert main(["report", str(cases["star"].folder), "--cell", "3"]) == 2
 
 
@@ -171,7 +226,8 @@ def test_text_cannot_end_a_script() -> None:
 
 @pytest.mark.parametrize(
     ("out", "message"),
-    [("manifest.json", "is a file of the run"), ("metrics.parquet", "is a file of the run"), (".", "is a folder"),
+    [("manifest.json", "is a file of the run"), ("verified.json", "is a file of the run"),
+     ("metrics.parquet", "is a file of the run"), (".", "is a folder"),
      ("nowhere/page.html", "there is no folder")],
 )  # fmt: skip
 def test_no_file_of_the_run_is_written_over(

@@ -3,9 +3,11 @@
 These tests are skipped without playwright or Chromium, unless P2PSIM_TEST_CHROMIUM=required.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +111,50 @@ def test_a_stretch_begins_where_the_run_stood(opened: Any, cases: dict[str, Case
         assert (state["seq"], state["learnerVersion"]) == (k, expected["learner"])
 
 
+def test_medians_of_what_is_infinite_or_undefined(opened: Any, cases: dict[str, Case]) -> None:
+    """Infinities count; between a number and infinity there is nothing, so that the lower one is the median."""
+    page = opened(cases["star"])
+    script = (Path(p2psim.__file__).parent / "report/page/assets/results.js").read_text(encoding="utf-8")
+    for values, expected in (
+        ("1, Infinity, 3", "3"), ("1, 2, Infinity, Infinity", "2"), ("Infinity, 1, Infinity", "Infinity"),
+        ("NaN, 4, null, 2", "3"), ("-Infinity, 5", "-Infinity"), ("10, 9", "9.5"), ("NaN", "NaN"),
+    ):  # fmt: skip
+        found = page.evaluate(f"(() => {{ {script}\n return String(median([{values}])); }})()")
+        assert found == expected, values
+
+
+def test_lines_of_cells_have_a_colour_by_the_first_swept_key_and_a_dash_by_the_second(
+    opened: Any, cases: dict[str, Case]
+) -> None:
+    page = opened(cases["star"])
+    assets = Path(p2psim.__file__).parent / "report/page/assets"
+    script = (assets / "results.js").read_text(encoding="utf-8")
+    colours = (assets / "theme.js").read_text(encoding="utf-8").split("theme.start")[0]
+
+    def lines(*cells: tuple[Any, ...]) -> list[tuple[str, Any]]:
+        rows = [[*values, number] for number, values in enumerate(cells)]
+        table = {"columns": ["access", "airtime", "size", "cell"], "rows": rows}
+        study = json.dumps({"summary": table | {"swept": table["columns"][:3]}})
+        found = page.evaluate(
+            f"(() => {{ {colours}\n{script}\n const of = lineOfCell({study});"
+            f" return [...Array({len(cells)}).keys()].map((cell) => of(cell, cell)); }})()"
+        )
+        return [(one["stroke"], one.get("dash")) for one in found]
+
+    # Sizes advance with the first key, and are no dash of their own.
+    six = lines(*((access, airtime, size) for access, size in (("a", 1), ("b", 2)) for airtime in (1, 2, 3)))
+    assert len({stroke for stroke, _ in six}) == 2
+    assert [stroke for stroke, _ in six[:3]] == [six[0][0]] * 3
+    assert [dash for _, dash in six] == [None, [6, 3], [2, 3]] * 2
+    # Seven values are too many dashes: they are colours, and the two of the first key are dashes.
+    many = lines(*((access, airtime, 1) for access in "ab" for airtime in range(7)))
+    assert [stroke for stroke, _ in many[:7]] == [stroke for stroke, _ in many[7:]]
+    assert len({stroke for stroke, _ in many}) == 7
+    assert [dash for _, dash in many] == [None] * 7 + [[6, 3]] * 7
+    # One value of the first key: each line has the colour of the second.
+    assert len({stroke for stroke, _ in lines(*(("a", airtime, 1) for airtime in range(4)))}) == 4
+
+
 def test_very_many_agents_are_drawn_in_squares(opened: Any, tmp_path: Path) -> None:
     tree = small.tree(replicas=1, sweep={}, privacy={"mechanism": "none"})
     tree["network"]["topology"]["agents"] = 2500
@@ -147,6 +193,47 @@ def test_a_page_fits_its_window(
         " for (let i = 0; i < d.length; i += 4) s.add(d.slice(i, i + 4).join()); return s.size; })()"
     )
     assert colours > 5
+
+
+#: Texts that an edge of their canvas cuts are kept.
+CUT = """
+window.cut = [];
+const draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  const size = this.measureText(text), at = (dx) => this.getTransform().transformPoint(new DOMPoint(x + dx, y));
+  for (const { x, y } of [at(-size.actualBoundingBoxLeft), at(size.actualBoundingBoxRight)])
+    if (this.canvas.clientWidth && (x < -1 || y < -1 || x > this.canvas.width + 1 || y > this.canvas.height + 1))
+      window.cut.push(text);
+  return draw.call(this, text, x, y);
+};
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("name", ["star", "graph"])
+def test_no_edge_cuts_a_label(
+    opened: Any, cases: dict[str, Case], tmp_path: Path, name: str, width: int
+) -> None:
+    result = copy(cases[name].result)
+    labels = [f"St Bartholomew's General Hospital of town {i}" for i in range(len(result.agents))]
+    vars(result)["agents"] = result.agents.assign(label=labels)
+    (tmp_path / "named.html").write_text(html(result), encoding="utf-8")
+    page = opened(tmp_path / "named.html", viewport={"width": width, "height": 800})
+    page.add_init_script(CUT)
+    page.reload()
+    page.evaluate("window.p2psim.ready")
+    for k in (0, 20):
+        page.evaluate(f"window.p2psim.seek({k})")
+    assert page.evaluate("window.cut") == []
+
+
+def test_each_of_few_agents_has_its_colour_of_spending(opened: Any, cases: dict[str, Case]) -> None:
+    page = opened(cases["star"])
+    shown = page.evaluate(
+        "[...document.querySelectorAll('#spent-key span')].map((e) => [e.textContent, e.firstChild.style.borderColor])"
+    )
+    assert [text for text, _ in shown] == ["0", "1", "2", "3", "budget"]
+    assert len({colour for _, colour in shown}) == 5
 
 
 def test_a_keyboard_is_enough(opened: Any, cases: dict[str, Case]) -> None:

@@ -63,7 +63,16 @@ def test_collaboration_draws_a_line_for_each_other_value_and_one_for_alone(tmp_p
     assert axes.get_xscale() == axes.get_yscale() == "log"
     # Below the black line, which is shaded: at ε = 100 with 1,000 records, from ε = 10 on with 10,000.
     assert "joining pays" in [text.get_text() for text in axes.texts]
-    assert "joining pays records = 1,000; records = 10,000" in " ".join(figure.get_suptitle().split())
+    title = " ".join(figure.get_suptitle().split())
+    assert title.endswith("joining pays somewhere with records = 1,000 and records = 10,000")
+
+
+@pytest.mark.usefixtures("look")
+def test_a_title_counts_lines_on_which_joining_pays_where_they_are_many(tmp_path) -> None:
+    sweep = {"data.partition.records": [500, 1000, 5000, 10_000], "privacy.epsilon": EPSILONS}
+    figure = FIGURES["collaboration"].draw(asked(made_up(tmp_path, sweep), key="privacy.epsilon"))
+    title = " ".join(figure["collaboration-epsilon"].get_suptitle().split())
+    assert title.endswith("against ε: joining pays somewhere on 4 of 4 lines")
 
 
 def test_keys_that_advance_with_the_axis_make_one_line(tmp_path) -> None:

@@ -176,3 +176,15 @@ def test_the_distribution_over_agents() -> None:
     # Four replicas of 80 agents, agent i with 2(i + 1)/1000.
     assert line.get_xdata()[::4] == pytest.approx([2 * (i + 1) / 1000 for i in range(AGENTS)])
     assert line.get_ydata() == pytest.approx(np.arange(1, 4 * AGENTS + 1) / (4 * AGENTS))
+
+
+@pytest.mark.usefixtures("look")
+def test_agents_without_a_value_count_in_the_distribution() -> None:
+    source = run((20,), each=True)
+    undefined = source.metrics["agent"] == AGENTS - 1
+    source.metrics.loc[undefined, "value"] = np.nan
+    figure = draw_ecdf(source)["ecdf-test_accuracy"]
+    line = lines_of(figure.axes[0])["ε = 2"]
+    defined = np.isfinite(line.get_xdata())
+    assert max(line.get_ydata()[defined]) == pytest.approx((AGENTS - 1) / AGENTS)
+    assert "values are undefined" in text_of(figure, "footnote")

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from made_up_run import FACTORS, psi, run
 
 from p2psim.core.errors import InputError
-from p2psim.report.curves import curves, finals, quartiles
+from p2psim.core.registry import parts
+from p2psim.learning.graph import metrics as of_graphs
+from p2psim.report.curves import curves, finals, is_number, quartiles
 from p2psim.report.figures.power import straight_part
 from p2psim.report.source import source
-from p2psim.report.words import as_text, labels_of_values
+from p2psim.report.words import HIGHER, LOWER, as_text, by_worth, labels_of_values, words_of_cells
+from p2psim.runs.summary import rises
 
 
 def test_quartiles_by_hand() -> None:
@@ -161,3 +164,54 @@ def test_swept_values_in_few_characters(value: object, said: str) -> None:
 def test_an_infinite_budget_is_no_noise_in_a_legend() -> None:
     assert labels_of_values([1.0, np.inf], "ε") == (["1", "no noise"], ["ε = 1", "no noise"])
     assert labels_of_values([np.inf, 2000.0], "ρ") == (["∞", "2,000"], ["ρ = ∞", "ρ = 2,000"])
+
+
+def test_what_is_better_is_what_a_target_is_reached_from() -> None:
+    assert of_graphs.__name__ in {metric.__module__ for metric in parts("metric").values()}
+    known = parts("metric")
+    assert set(HIGHER) | set(LOWER) <= set(known)
+    assert not set(HIGHER) & set(LOWER)
+    assert [name for name in HIGHER if not rises(name)] == []
+    assert [name for name in LOWER if rises(name)] == []
+
+
+def test_metrics_of_models_come_first_and_what_is_spent_last() -> None:
+    mixed = [
+        "epsilon_spent",
+        "delivery",
+        "messages",
+        "own[a]",
+        "objective_gap",
+        "test_accuracy (mean over agents)",
+    ]
+    order = [
+        "test_accuracy (mean over agents)",
+        "objective_gap",
+        "own[a]",
+        "delivery",
+        "messages",
+        "epsilon_spent",
+    ]
+    assert by_worth(mixed) == by_worth(reversed(mixed)) == order
+    assert by_worth([*mixed, "relative_fitness"])[0] == "relative_fitness"
+
+
+def test_booleans_are_no_numbers() -> None:
+    assert is_number(pd.Series([1, 2, 2]))
+    assert is_number(pd.Series(["0.1", 2], dtype=object))
+    for values in ([True, False], [True, 2], [1, 1], [1.0, np.inf], ["a", "1"]):
+        assert not is_number(pd.Series(values, dtype=object)), values
+
+
+def test_cells_are_called_by_what_tells_them_apart() -> None:
+    keys = ("network.channel.collision", "network.channel.airtime", "privacy.epsilon")
+    cells = [dict(zip(keys, row, strict=True)) for row in (("none", 0.5, 10.0), ("aloha", 1e-5, 10.0))]
+    labels, names, values = words_of_cells(
+        cells, {}, {"labels": {keys[0]: "access", f"{keys[0]}=none": "quiet"}}
+    )
+    assert labels == ["quiet, airtime = 0.5", "aloha, airtime = 10⁻⁵"]
+    assert names == {keys[0]: "access", keys[1]: "airtime", keys[2]: "ε"}
+    assert values[keys[0]] == {"none": "quiet", "aloha": "aloha"}
+    zipped = {"sweep": {"zip": {keys[0]: [], keys[1]: []}}, "labels": {"zip": ["good", "bad"]}}
+    assert words_of_cells(cells, {}, zipped)[0] == ["good", "bad"]
+    assert words_of_cells([{}], {}, {})[0] == [""]

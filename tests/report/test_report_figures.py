@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -314,15 +315,38 @@ def test_one_badge_says_what_must_not_be_missed(tmp_path) -> None:
     r = run(tmp_path, sweep, commits=20, extra=("test_accuracy",), flags=("scaled_records", "not_private"))
     for kind in set(KIND_NAMES) - set(ASKED_FOR):
         for figure in FIGURES[kind].draw(source(r)).values():
-            assert text_of(figure, "badge") == "NOT PRIVATE"
+            assert text_of(figure, "badge").replace("; ", " ") == "NOT PRIVATE SCALED RECORDS"
+
+    def said() -> str:
+        return text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge")
+
+    r.ledger["scaled_records"] = r.ledger["cell"] == 0
     r.ledger.loc[r.ledger["cell"] > 0, "not_private"] = False
-    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == "NOT PRIVATE: 1 of 6 cells"
-    r.ledger["not_private"], r.ledger["bound_violated"] = False, True
-    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == "ε VOID"
-    r.ledger["bound_violated"], r.ledger["over_budget"] = False, True
-    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == "OVER BUDGET"
+    assert said() == "NOT PRIVATE: 1 of 6 cells SCALED RECORDS: 1 of 6 cells"  # in two lines
+    r.ledger["not_private"], r.ledger["bound_violated"], r.ledger["scaled_records"] = False, True, False
+    assert said() == "ε VOID"
+    r.ledger["over_budget"] = True
+    assert said() == "ε VOID; OVER BUDGET"
+    r.ledger["bound_violated"] = False
+    assert said() == "OVER BUDGET"
     r.ledger["over_budget"] = False
-    assert text_of(FIGURES["fitness"].draw(source(r))["fitness"], "badge") == ""
+    assert said() == ""
+    # The form that a paper prints is said where all cells take it; where it is swept, lines say it.
+    r.described = SimpleNamespace(cells=[SimpleNamespace(notes=("form: printed",)) for _ in range(6)])
+    assert said() == "FORM AS PRINTED"
+    r.described.cells[2].notes = ()
+    assert said() == ""
+
+
+@pytest.mark.usefixtures("look")
+def test_a_badge_of_several_lines_covers_no_panel(tmp_path) -> None:
+    r = run(tmp_path, SWEEP, flags=("bound_violated", "scaled_records", "not_private"))
+    r.ledger["over_budget"] = True
+    figure = FIGURES["fitness"].draw(source(r))["fitness"]
+    figure.draw_without_rendering()
+    (badge,) = (text for text in figure.texts if text.get_gid() == "badge")
+    lowest = badge.get_window_extent().y0
+    assert all(axes.get_window_extent().y1 < lowest for axes in figure.axes)
 
 
 @pytest.mark.usefixtures("look")

@@ -43,7 +43,7 @@ def run(with_sent: bool = True) -> Source:
     table = pd.DataFrame(rows)
     table["agent"] = table["agent"].astype("Int32")
     columns = ["privacy.epsilon", "cell", "replica", "step", "time", "agent", "model", "metric", "value"]
-    return Source(metrics=table[columns], ledger=pd.DataFrame(), agents=pd.DataFrame())
+    return Source(metrics=table[columns], ledger=pd.DataFrame(columns=["cell"]), agents=pd.DataFrame())
 
 
 def test_values_of_single_agents_do_not_mix_with_those_of_all() -> None:

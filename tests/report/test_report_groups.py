@@ -37,7 +37,7 @@ def run(levels: dict[str, float] = LEVELS, asked: str | None = None) -> Source:
     ]
     table = pd.DataFrame(rows)
     table["agent"] = table["agent"].astype("Int32")
-    return Source(metrics=table, ledger=pd.DataFrame(), agents=pd.DataFrame(), metric=asked)
+    return Source(metrics=table, ledger=pd.DataFrame(columns=["cell"]), agents=pd.DataFrame(), metric=asked)
 
 
 @pytest.mark.usefixtures("look")

@@ -1,12 +1,14 @@
 """Figures of events, of the graph, of two swept keys, of the privacy spent, and of forecasts."""
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_run import footnote, legend, lines_of, run
+from made_up_run import EVENTS, footnote, legend, lines_of, run, with_events
 
 import p2psim
 from p2psim.analysis.forecasts.study import forecast_scenario
@@ -15,32 +17,13 @@ from p2psim.core.errors import InputError
 from p2psim.core.figures import FIGURES
 from p2psim.report import style
 from p2psim.report.figures.spacetime import messages
-from p2psim.report.figures.surface import _pareto
+from p2psim.report.figures.surface import pareto
 from p2psim.report.figures.timing import absences
 from p2psim.report.source import source
 from p2psim.runs import runner
+from p2psim.runs.unfinished import so_far
 
 pytestmark = pytest.mark.usefixtures("look")
-
-#: A query that arrives and is answered; an answer that collides; an owner that is away from 2 to 5, and from 6 on.
-EVENTS = pd.DataFrame(
-    [
-        (0, 0.0, "send", -1, -3, -1, -1, "ok"),
-        (1, 0.0, "deliver", 0, -1, 0, -1, "ok"),
-        (2, 0.0, "deliver", 1, -1, 0, -1, "ok"),
-        (3, 0.5, "send", 0, -1, 1, 0, "ok"),
-        (4, 0.6, "send", 1, -1, 2, 0, "ok"),
-        (5, 1.0, "deliver", -1, 0, 3, 0, "ok"),
-        (6, 1.0, "commit", -1, 0, 5, 0, "ok"),
-        (7, 1.1, "drop", -1, 1, 4, 0, "collision"),
-        (8, 2.0, "leave", 1, -2, -1, -1, "ok"),
-        (9, 5.0, "join", 1, -2, -1, -1, "ok"),
-        (10, 5.5, "send", 0, -1, 1, 1, "ok"),
-        (11, 6.0, "leave", 1, -2, -1, -1, "ok"),
-    ],
-    columns=["seq", "time", "kind", "agent", "peer", "cause", "release", "outcome"],
-).assign(cell=0, replica=0, version=0)
-
 
 STUDY = {
     "name": "study",
@@ -54,15 +37,6 @@ STUDY = {
     },
     "record": {"every": 10},
 }
-
-
-def with_events(path: Path):
-    made = run(path, owners=2, factors=(1.0,))
-    made.events = EVENTS
-    made.ledger = made.ledger.assign(epsilon_claimed=[4.0, 10.0], budget=10.0, releases=[2, 1])
-    made.agents = made.agents.assign(degree=1)
-    made.links = pd.DataFrame({"cell": 0, "replica": 0, "a": [-1, -1], "b": [0, 1]})
-    return made
 
 
 def test_messages_and_absences_of_events() -> None:
@@ -112,6 +86,40 @@ def test_privacy_is_spent_at_releases_until_the_budget_is(tmp_path: Path) -> Non
         FIGURES["spent"].draw(source(made))
 
 
+def test_the_graph_names_up_to_forty_agents_by_label_or_number(tmp_path: Path) -> None:
+    made = with_events(tmp_path)
+
+    def named() -> set[str]:
+        axes = FIGURES["graph"].draw(source(made))["graph"].axes[0]
+        return {text.get_text() for text in axes.texts} - {"learner"}
+
+    made.agents["label"] = ["bank\x07 0", "bank 1"]  # no font draws a bell, and no SVG file may hold it
+    assert named() == {r"bank\x07 0", "bank 1"}
+    made.agents["label"] = ["0", "1"]
+    assert named() == {"0", "1"}
+    many = pd.concat([made.agents.iloc[[0]]] * 41, ignore_index=True)
+    made.agents = many.assign(index=range(41), label=[f"bank {i}" for i in range(41)])
+    made.ledger = pd.concat([made.ledger.iloc[[0]]] * 41, ignore_index=True).assign(agent=range(41))
+    assert named() == set()
+
+
+@pytest.mark.parametrize(("across", "down"), [(5, 4), (24, 4), (60, 4), (4, 60)])
+def test_names_on_a_heat_map_do_not_overlap(across: int, down: int, tmp_path: Path) -> None:
+    """Each is as high as its letters, and as long as there are, whatever the size of the map."""
+    sweep = {
+        "network.channel.loss": [round(0.001 * i, 3) for i in range(across)],
+        "a.kind": [f"kind-{i}" for i in range(down)],
+    }
+    made = run(tmp_path, sweep, steps=range(0, 2), owners=1, factors=(1.0,))
+    figure = FIGURES["heatmap"].draw(source(made))["heatmap-relative_fitness"]
+    figure.draw_without_rendering()
+    for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
+        boxes = [label.get_window_extent() for label in axis.get_ticklabels()]
+        assert len(boxes) > 1
+        assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+        assert axis.get_ticklabels()[0].get_text() in ("0", "kind-0", "kind 0")
+
+
 def test_a_heat_map_shows_medians_of_two_keys(tmp_path: Path) -> None:
     made = run(
         tmp_path, {"a.b": ["one", "two", "three"], "privacy.epsilon": [1.0, 10.0]}, law=lambda e, *_: 1 / e
@@ -126,8 +134,8 @@ def test_a_heat_map_shows_medians_of_two_keys(tmp_path: Path) -> None:
 
 def test_the_front_keeps_what_nothing_beats(tmp_path: Path) -> None:
     points = np.array([[1.0, 5.0], [1.0, 4.0], [2.0, 4.5], [3.0, 2.0], [4.0, 2.0]])
-    assert np.transpose(_pareto(points, rising=False)).tolist() == [[1, 4], [3, 2]]
-    assert np.transpose(_pareto(points, rising=True)).tolist() == [[1, 5]]
+    assert np.transpose(pareto(points, rising=False)).tolist() == [[1, 4], [3, 2]]
+    assert np.transpose(pareto(points, rising=True)).tolist() == [[1, 5]]
     made = run(tmp_path, {"a.b": ["one", "two"], "privacy.epsilon": [1.0, 10.0]}, law=lambda e, *_: 1 / e)
     made.ledger["epsilon_basic"] = made.ledger["budget"] / 2
     (axes,) = FIGURES["front"].draw(source(made))["front-relative_fitness"].axes
@@ -155,6 +163,7 @@ def test_a_forecast_stands_beside_means_of_its_run(tmp_path: Path) -> None:
     np.testing.assert_allclose(shown["y"], expected.forecast.curve.expected)
     rows = result.metrics.groupby("step")["value"].mean()
     np.testing.assert_allclose(table[~table["line"].str.endswith("forecast")]["y"], rows)
+    assert figure.axes[0].get_xlabel().startswith("commits")
     with pytest.raises(InputError, match="needs a run folder"):
         FIGURES["forecast"].draw(source(SimpleNamespace(**vars(run(tmp_path)))))
 
@@ -180,3 +189,47 @@ def test_a_run_that_has_not_finished_is_drawn_as_far_as_it_got(
     rows = whole.metrics[whole.metrics["replica"] == 0]["value"]
     table = pd.read_csv(tmp_path / "fitness.csv")
     np.testing.assert_allclose(table[table["line"].str.endswith("replica 0")]["y"], rows)
+
+
+def test_a_forecast_of_a_run_recorded_by_time_is_drawn_against_time(tmp_path: Path) -> None:
+    tree = {
+        "name": "ring",
+        "replicas": 2,
+        "network": {"topology": {"kind": "ring", "agents": 4}, "exchange": "broadcast"},
+        "data": {"source": {"kind": "linear-regression", "dimension": 2, "points": 30}, "redraw": "never"},
+        "learning": {
+            "algorithm": {"kind": "coordinate-descent", "mu": 0.5, "time": 8.0, "start": "zero"},
+            "loss": "squared",
+            "regularizer": {"l2": 0.1},
+        },
+        "record": {"metrics": ["objective_gap"], "every": {"time": 2.0}},
+    }
+    result = p2psim.run(p2psim.Scenario.from_dict(tree), tmp_path / "run", progress=False, jobs=1)
+    figure = FIGURES["forecast"].draw(source(result))["forecast-objective_gap"]
+    assert "time" in figure.axes[0].get_xlabel()
+    table = style.numbers(figure)
+    expected = table["line"].str.endswith("forecast")
+    assert table[expected]["x"].tolist() == [0, 2, 4, 6, 8]
+    means = result.metrics.groupby("time")["value"].mean()
+    drawn = table[~expected].set_index("x")["y"]
+    np.testing.assert_allclose(drawn.loc[means.index], means)
+
+
+def test_words_in_lists_are_those_of_values_that_have_no_results_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {
+        "privacy.epsilon": [1, 10, 100],
+        "network.exchange": ["request", {"kind": "request", "busy": "queue", "service": 0.1}],
+    }
+    words = {"privacy.epsilon": ["little", "some", "much"], "network.exchange": ["at once", "waits"]}
+    tree = {**STUDY, "sweep": keys, "labels": words}
+    tree["privacy"] = {"mechanism": "laplace", "sensitivity": {"kind": "clip", "bound": 1.0}}
+    monkeypatch.setattr(runner.compaction, "finish", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        p2psim.run(p2psim.Scenario.from_dict(tree), tmp_path / "run", progress=False, jobs=1)
+    found = so_far(tmp_path / "run")
+    assert found is not None
+    made = source(replace(found, metrics=found.metrics[found.metrics["cell"] == 5]))
+    assert made.values["privacy.epsilon"] == {"1": "little", "10": "some", "100": "much"}
+    assert list(made.values["network.exchange"].values()) == ["at once", "waits"]

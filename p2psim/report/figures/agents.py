@@ -7,11 +7,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
-from p2psim.report import panels, scales, style
+from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import Plan
 from p2psim.report.curves import drawn, parts_of, quartiles_of
 from p2psim.report.source import FITNESS, Float, Source
 from p2psim.report.words import is_fraction, words
+
+#: What a run without metrics of single agents is to record.
+_ADVICE = "name one in record.per_agent, such as test_accuracy of agents' own models, or local_accuracy"
 
 #: Agents are gathered in so many groups of equal size.
 BINS = 8
@@ -20,18 +23,26 @@ BINS = 8
 def metrics_of_agents(source: Source) -> list[str]:
     """Metrics that were recorded of single agents, or the one that is asked for.
 
+    A metric of a learner's model has one value per replica, whatever the number of agents: it is none of them.
+
     Raises
     ------
     InputError
         If there is none.
     """
     of_each = source.metrics[source.metrics["agent"].notna() & (source.metrics["metric"] != FITNESS)]
-    names = sorted(map(str, of_each["metric"].unique()))
+    counts = of_each.groupby(of_each["metric"].astype(str))["agent"].nunique()
+    least = min(2, source.agents["index"].nunique())
+    names = [str(metric) for metric, count in counts.items() if count >= least]
     if source.metric is not None:
-        names = [metric for metric in names if metric == source.metric]
+        source.rows(source.metric)
+    if source.metric is not None and source.metric not in names:
+        known = f"of single agents the run has {', '.join(names)}" if names else _ADVICE
+        raise InputError(f"{source.metric} has one value per replica, not one per agent; {known}")
     if not names:
-        raise InputError("the run recorded no metric of single agents; name one in record.per_agent")
-    return names
+        learner = f" ({', '.join(map(str, counts.index))} has one value per replica)" if len(counts) else ""
+        raise InputError(f"the run recorded no metric of single agents{learner}; {_ADVICE}")
+    return [name for name in names if source.metric in (None, name)]
 
 
 def last_values(source: Source, metric: str) -> pd.DataFrame:
@@ -50,34 +61,21 @@ def draw_agents(source: Source) -> dict[str, Figure]:
     InputError
         If no metric was recorded of single agents, or all have the same number of records.
     """
-    return {
-        f"agents-{metric}": by_number(
-            source,
-            metric,
-            records_and_values(source, metric),
-            "records",
-            "records of an agent (number)",
-            "their records",
-        )
-        for metric in metrics_of_agents(source)
-    }
+    figures, below = {}, "records of an agent (number)"
+    for metric in metrics_of_agents(source):
+        table = with_number(source, metric, "records")
+        if table["records"].nunique() < 2:
+            message = "all agents have the same number of records, so there is nothing to draw against"
+            raise InputError(message)
+        figures[f"agents-{metric}"] = by_number(source, metric, table, "records", below, "their records")
+    return figures
 
 
-def records_and_values(source: Source, metric: str) -> pd.DataFrame:
-    """Last values of single agents, with the number of their records in the column ``records``.
-
-    Raises
-    ------
-    InputError
-        If all agents have the same number of records.
-    """
-    agents = source.agents.rename(columns={"index": "agent"})[["cell", "replica", "agent", "records"]]
-    table = last_values(source, metric).merge(
-        agents.astype({"agent": "int64"}), on=["cell", "replica", "agent"]
-    )
-    if table["records"].nunique() < 2:
-        raise InputError("all agents have the same number of records, so there is nothing to draw against")
-    return table
+def with_number(source: Source, metric: str, column: str) -> pd.DataFrame:
+    """Last values of single agents, with a number from the table of agents in a column of its name."""
+    agents = source.agents.rename(columns={"index": "agent"})[["cell", "replica", "agent", column]]
+    agents = agents.astype({"agent": "int64"})
+    return last_values(source, metric).merge(agents, on=["cell", "replica", "agent"])
 
 
 def by_number(source: Source, metric: str, table: pd.DataFrame, column: str, below: str, what: str) -> Figure:
@@ -87,7 +85,8 @@ def by_number(source: Source, metric: str, table: pd.DataFrame, column: str, bel
         edges = np.append(np.unique(table[column].to_numpy(dtype=float)), np.inf)
     plan = Plan(source)
     binned = [(line, model, _binned(rows, column, edges)) for line, model, rows in parts_of(table, plan)]
-    shown, _ = drawn(plan, ((line, model, one, tuple(one[1][1].round(12))) for line, model, one in binned))
+    keyed = ((line, model, one, tuple(one[1][1].round(12))) for line, model, one in binned)
+    shown, alike = drawn(plan, keyed)
     figure, (grid,) = panels.metric_panels(plan, [metric], below)
     values = np.concatenate([one.what[1].ravel() for one in shown if one.is_main])
     log = scales.is_log(source.log, values, is_fraction(metric))
@@ -105,19 +104,13 @@ def by_number(source: Source, metric: str, table: pd.DataFrame, column: str, bel
                 style.shade(axes, x, low, high, look["color"])
             axes.plot(x, median, label=label, **look)
             style.note(axes, label, x, median, low, high)
-            ends.append(
-                (
-                    float(median[-1]),
-                    one.line.short or source.main if one.is_main else one.label,
-                    look["color"],
-                )
-            )
+            ends.append(one.end(float(median[-1]), source.main))
         scales.number_axis(axes, table[column])
     panels.name_values(figure, grid, style.metric_label(metric))
     if len(shown) > 1:
         panels.explain(figure, grid, plan, shown, ends)
     remark = f"Line: median over agents and replicas, band: 25 to 75 %, in {len(edges) - 1} groups by {what}."
-    panels.finish(figure, source, f"{words(metric)} of agents by {what}", [remark])
+    panels.finish(figure, source, f"{words(metric)} of agents by {what}", [remark, *notes.alike(alike)])
     return figure
 
 
@@ -142,11 +135,11 @@ def draw_ecdf(source: Source) -> dict[str, Figure]:
     for metric in metrics_of_agents(source):
         plan = Plan(source)
         parts = list(parts_of(last_values(source, metric), plan))
+        # Undefined values stand last, and count as what no x reaches.
         sorted_values = [
-            (line, model, np.sort(rows["value"].dropna().to_numpy(dtype=float)))
-            for line, model, rows in parts
+            (line, model, np.sort(rows["value"].to_numpy(dtype=float))) for line, model, rows in parts
         ]
-        shown, _ = drawn(plan, ((line, model, v, v.tobytes()) for line, model, v in sorted_values))
+        shown, alike = drawn(plan, ((line, model, v, v.tobytes()) for line, model, v in sorted_values))
         figure, (grid,) = panels.metric_panels(plan, [metric], style.metric_label(metric))
         values: Sequence[Float] = [one.what[np.isfinite(one.what)] for one in shown if one.is_main]
         log = scales.is_log(source.log, np.concatenate(values), is_fraction(metric))
@@ -166,9 +159,12 @@ def draw_ecdf(source: Source) -> dict[str, Figure]:
             axes.set_ylim(0, 1.01)
         panels.name_values(figure, grid, "share of agents at or below (fraction)")
         panels.explain(figure, grid, plan, shown)
-        count = int(parts[0][2]["agent"].nunique())
-        replicas = int(source.metrics["replica"].nunique())
-        remark = f"n = {count} agents × {replicas} replicas, at the last record."
-        panels.finish(figure, source, f"{words(metric)} of single agents", [remark])
+        count = notes.between([int(rows["agent"].nunique()) for _, _, rows in parts])
+        replicas = notes.replicas([int(rows["replica"].nunique()) for _, _, rows in parts])
+        remarks = [f"n = {count} agents × {replicas}, at the last record.", *notes.alike(alike)]
+        undefined = sum(int(np.isnan(one).sum()) for _, _, one in sorted_values)
+        if undefined:
+            remarks.append(f"{undefined} values are undefined, and lie at or below no x.")
+        panels.finish(figure, source, f"{words(metric)} of single agents", remarks)
         figures[f"ecdf-{metric}"] = figure
     return figures

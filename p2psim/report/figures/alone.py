@@ -15,7 +15,7 @@ from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import Line, Plan
 from p2psim.report.curves import finals, parts_of, quartiles_of, samples_by
 from p2psim.report.figures.finals import draw_samples, swept_number
-from p2psim.report.source import FITNESS, Float, Source
+from p2psim.report.source import FITNESS, Float, Source, of_run
 from p2psim.report.words import key_label, number
 
 ALONE = "isolated_fitness"
@@ -64,12 +64,10 @@ def draw_collaboration(source: Source) -> dict[str, Figure]:
         recorded.
     """
     curves, key = lines(source), str(source.key)
-    plan = Plan(source, without=[key], panels=False)
-    panels.too_many(plan)
+    panels.too_many(Plan(source, without=[key], panels=False))
     figure, axes = style.new_axes()
     values = np.concatenate([part for line in curves for part in (line.low, line.high, line.alone)])
-    log = scales.is_log(source.log, values)
-    scales.fit_values(axes, values, log)
+    scales.fit_values(axes, values, scales.is_log(source.log, values))
     scales.number_axis(axes, np.concatenate([line.x for line in curves]))
     first = curves[0]
     alike = all(
@@ -96,15 +94,9 @@ def draw_collaboration(source: Source) -> dict[str, Figure]:
         style.add_legend(figure, axes)
     whose = "mean over owners" if source.agent is None else f"owner {source.agent}"
     counts = [len(sample) for line in curves for sample in line.samples]
-    remark = (
-        f"{notes.spread(source, counts, 'bar')} Alone: optimum of one's own records, without noise ({whose})."
-    )
-    panels.finish(
-        figure,
-        source,
-        f"together and alone, against {source.name_of(key)}: {_pays(source, curves, key)}",
-        [remark],
-    )
+    alone = f"Alone: optimum of one's own records, without noise ({whose})."
+    title = f"together and alone, against {source.name_of(key)}: {_pays(source, curves, key)}"
+    panels.finish(figure, source, title, [f"{notes.spread(source, counts, 'bar')} {alone}"])
     return {f"collaboration-{key.split('.')[-1]}": figure}
 
 
@@ -116,7 +108,10 @@ def _pays(source: Source, curves: list[FitnessCurve], key: str) -> str:
     if all(line.pays.all() for line in curves):
         return "joining pays everywhere"
     if len(curves) > 1:
-        return f"joining pays {notes.some([line.label for line in where])}"
+        some = "" if all(line.pays.all() for line in where) else "somewhere "
+        if len(where) > 2:
+            return f"joining pays {some}on {len(where)} of {len(curves)} lines"
+        return f"joining pays {some}with {' and '.join(line.label for line in where)}"
     return f"joining pays at {source.name_of(key)} = {', '.join(map(number, where[0].x[where[0].pays]))}"
 
 
@@ -211,7 +206,6 @@ def owners(source: Source) -> tuple[Float, Float]:
             raise InputError(
                 "owners differ between cells; draw a figure for each value that changes them: --facet KEY"
             )
-    agents = source.agents
-    agents = agents[(agents["cell"] == head["cell"].iloc[0]) & (agents["replica"] == rows["replica"].min())]
+    agents = of_run(source.agents, head["cell"].iloc[0], rows["replica"].min())
     records = agents.set_index("index")["records"].loc[head["agent"].astype(int)]
     return records.to_numpy(dtype=float), isolated

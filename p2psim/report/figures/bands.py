@@ -10,7 +10,7 @@ from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import MOST_PANELS, Plan
-from p2psim.report.curves import Drawn, MetricCurve, all_curves, finals
+from p2psim.report.curves import Alike, Drawn, MetricCurve, all_curves, finals
 from p2psim.report.source import FITNESS, Source
 from p2psim.report.words import is_fraction, words
 
@@ -34,7 +34,7 @@ def band_figure(source: Source, metrics: Sequence[str], title: str, log: bool | 
     figure, grid = panels.metric_panels(plan, metrics, panels.axis_label(source))
     shown: list[Drawn[MetricCurve]] = []
     ends: list[tuple[float, str, object]] = []
-    alike: list[tuple[str, str]] = []
+    alike: Alike = []
     for row, metric in zip(grid, metrics, strict=True):
         drawn, same = all_curves(source, metric, plan)
         alike += same if len(metrics) == 1 else []
@@ -53,14 +53,7 @@ def band_figure(source: Source, metrics: Sequence[str], title: str, log: bool | 
             scales.few_ticks(axes)
         if len(metrics) == 1:
             panels.name_values(figure, row, style.metric_label(metric))
-            ends = [
-                (
-                    _last(one.what),
-                    one.line.short or plan.source.main if one.is_main else one.label,
-                    _colour(one),
-                )
-                for one in drawn
-            ]
+            ends = [one.end(_last(one.what), source.main) for one in drawn]
         shown += drawn
     mains = [one for one in shown if one.is_main] or shown
     if len(shown) > 1:
@@ -78,10 +71,6 @@ def band_figure(source: Source, metrics: Sequence[str], title: str, log: bool | 
 def _last(curve: MetricCurve) -> float:
     finite = curve.median[np.isfinite(curve.median)]
     return float(finite[-1]) if finite.size else np.nan
-
-
-def _colour(drawn: Drawn[MetricCurve]) -> object:
-    return drawn.line.look["color"] if drawn.is_main else style.REFERENCE
 
 
 def draw_curves(source: Source) -> dict[str, Figure]:
@@ -148,9 +137,8 @@ def draw_groups(source: Source) -> dict[str, Figure]:
         if len(lines) > 1:
             figures[panels.stem(source, f"groups-{metric}")] = _of_groups(source, metric, lines)
     if not figures:
-        raise InputError(
-            "the run recorded nothing of groups; set record.by: group, or record worst_decile_accuracy"
-        )
+        message = "the run recorded nothing of groups; set record.by: group, or record worst_decile_accuracy"
+        raise InputError(message)
     return figures
 
 
@@ -159,12 +147,14 @@ def _of_groups(source: Source, metric: str, lines: dict[str, str]) -> Figure:
     drawn = {part: [one for one in all_curves(source, part, plan)[0] if one.is_main] for part in lines}
     present = sorted({one.line.number for of_part in drawn.values() for one in of_part})
     if len(present) > MOST_PANELS:
-        raise InputError(f"{len(present)} cells are too many panels for one figure")
+        raise InputError(
+            f"{len(present)} cells are too many for one figure, which has up to {MOST_PANELS} panels; draw one for "
+            "each value of a swept key: --facet KEY"
+        )
     ordered = all(text.replace(".", "").isdecimal() for text in list(lines.values())[1:])
     shades = style.colours(len(lines) - 1, ordered)
-    looks = {
-        part: {"color": color, "linestyle": "-"} for part, color in zip(list(lines)[1:], shades, strict=True)
-    }
+    shaded = zip(list(lines)[1:], shades, strict=True)
+    looks = {part: {"color": color, "linestyle": "-"} for part, color in shaded}
     looks[metric] = {"color": "black", "linestyle": "-"}
     figure, grid = panels.new_panels(len(present), panels.axis_label(source), sharey=True)
     values = np.concatenate([one.what.values for of_part in drawn.values() for one in of_part])
@@ -189,7 +179,7 @@ def _of_groups(source: Source, metric: str, lines: dict[str, str]) -> Figure:
 CAUSES = {
     "loss_rate": "lost by the channel",
     "collision_rate": "collided",
-    "offline_rate": "receiver away",
+    "offline_rate": "receiver offline",
     "unsent_rate": "never sent",
 }
 

@@ -14,7 +14,7 @@ from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import Plan
-from p2psim.report.curves import Drawn, drawn, finals, is_number, parts_of, quartiles_of, samples_by
+from p2psim.report.curves import Alike, Drawn, drawn, finals, is_number, parts_of, quartiles_of, samples_by
 from p2psim.report.source import FITNESS, Source, relabelled
 from p2psim.report.words import is_fraction, key_label, words
 
@@ -81,9 +81,7 @@ def _number_of_the_data(source: Source, table: pd.DataFrame) -> str | None:
     return keys[0] if len(keys) == 1 else None
 
 
-def ends_of(
-    source: Source, metric: str, plan: Plan, key: str | None = None
-) -> tuple[Ends, list[tuple[str, str]]]:
+def ends_of(source: Source, metric: str, plan: Plan, key: str | None = None) -> tuple[Ends, Alike]:
     """Final values of each line and model of a plan, with the columns ``value`` and, of an axis, the key."""
     columns = ["value"] if key is None else [key, "value"]
 
@@ -116,15 +114,8 @@ def draw_samples(
     if few:
         places = np.concatenate([np.full(len(sample), at) for at, sample in zip(x, defined, strict=True)])
         values = np.concatenate(defined)
-        style.mark(
-            axes,
-            *((places, values) if up else (values, places)),
-            marker,
-            3,
-            color,
-            alpha=0.5,
-            markeredgewidth=0,
-        )
+        at = (places, values) if up else (values, places)
+        style.mark(axes, *at, marker, 3, color, alpha=0.5, markeredgewidth=0)
         style.note(axes, f"{label}, replicas", places, values)
         style.note(axes, label, x, median)
     else:
@@ -139,10 +130,9 @@ def against_figure(source: Source, metrics: Sequence[str], key: str, title: str)
     """Medians of last values against a swept number, a line for each combination of what else is swept."""
     metrics, constant = panels.changing(source, metrics)
     plan = Plan(source, without=[key])
-    below = key_label(key, source.name_of(key))
-    figure, grid = panels.metric_panels(plan, metrics, below)
+    figure, grid = panels.metric_panels(plan, metrics, key_label(key, source.name_of(key)))
     shown: Ends = []
-    alike: list[tuple[str, str]] = []
+    alike: Alike = []
     lost: list[str] = []
     ends: list[tuple[float, str, object]] = []
     for row, metric in zip(grid, metrics, strict=True):
@@ -166,24 +156,15 @@ def against_figure(source: Source, metrics: Sequence[str], key: str, title: str)
                     medians = quartiles_of(samples)[1]
                     axes.plot(x, medians, label=one.label, **looks[one.model])
                     style.note(axes, one.label, x, medians)
-            ends = [
-                (
-                    float(np.nanmedian(samples_by(one.what, key)[1][-1])),
-                    one.line.short or plan.source.main,
-                    one.line.look["color"],
-                )
-                if one.is_main
-                else (float(np.nanmedian(samples_by(one.what, key)[1][-1])), one.label, style.REFERENCE)
-                for one in of_metric
-            ]
+            last = [float(np.nanmedian(samples_by(one.what, key)[1][-1])) for one in of_metric]
+            ends = [one.end(value, source.main) for one, value in zip(of_metric, last, strict=True)]
         if len(metrics) == 1:
             panels.name_values(figure, row, style.metric_label(metric))
             alike += same
             lost += notes.not_drawn(values, log)
         shown += of_metric
-    panels.explain(
-        figure, [axes for row in grid for axes in row], plan, shown, ends if len(shown) > 1 else ()
-    )
+    every = [axes for row in grid for axes in row]
+    panels.explain(figure, every, plan, shown, ends if len(shown) > 1 else ())
     panels.finish(figure, source, title, [_spread(source, metrics[0]), *constant, *lost, *notes.alike(alike)])
     return figure
 
@@ -198,7 +179,6 @@ def _rows(source: Source, metrics: Sequence[str]) -> Figure:
     metrics, constant = panels.changing(source, metrics)
     plan = Plan(source, panels=False)
     colour = plan.all[-1] if len(plan.all) > 1 and len(plan.all[-1]) <= 5 else None
-    rows_of = {line.number: line for line in plan.lines}
     names: dict[str, int] = {}
     place: dict[int, tuple[int, int]] = {}
     for cell, line in plan.of_cell.items():
@@ -227,16 +207,8 @@ def _rows(source: Source, metrics: Sequence[str]) -> Figure:
                 continue
             at = row + (0.0 if count == 1 else 0.66 * (shift / (count - 1) - 0.5))
             look = {"color": shades[shift], "marker": style.MARKERS[shift], "linestyle": "none"}
-            sample = rows["value"].to_numpy(dtype=float)
-            draw_samples(
-                axes,
-                source,
-                rows_of[line.number].label or source.main,
-                look,
-                np.array([at]),
-                [sample],
-                up=False,
-            )
+            name, sample = line.label or source.main, rows["value"].to_numpy(dtype=float)
+            draw_samples(axes, source, name, look, np.array([at]), [sample], up=False)
         limits = axes.get_xlim()
         for one in of_metric:
             if one.is_main:
@@ -244,15 +216,11 @@ def _rows(source: Source, metrics: Sequence[str]) -> Figure:
             middle = float(quartiles_of([one.what["value"].to_numpy(dtype=float)])[1, 0])
             whole = len(one.panels) == len(plan.titles) and "," not in one.label
             at = place[one.line.number][0]
-            axes.plot(
-                [middle, middle],
-                [-0.5, len(shown_rows) - 0.5] if whole else [at - 0.4, at + 0.4],
-                **looks[one.model],
-            )
+            ends = [-0.5, len(shown_rows) - 0.5] if whole else [at - 0.4, at + 0.4]
+            axes.plot([middle, middle], ends, **looks[one.model])
             style.note(axes, one.label, at, middle)
         axes.set_xlim(limits)
-        if not log:
-            scales.few_ticks(axes)
+        (scales.fitted_log_ticks if log else scales.few_ticks)(axes)
         size = style.characters(0.6 / min(len(metrics), style.fitting(2.4, 5)))
         axes.set_xlabel(style.in_lines(style.metric_label(metric), size))
         lost += notes.not_drawn(values, log) if len(metrics) == 1 else []
@@ -322,7 +290,10 @@ def draw_paired(source: Source) -> dict[str, Figure]:
 
 def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
     if len(table) > panels.MOST_ROWS:
-        raise InputError(f"{len(table)} cells and models are too many for one figure")
+        raise InputError(
+            f"{len(table)} rows of cells and models are too many for one figure, which has up to {panels.MOST_ROWS}; "
+            "p2psim compare RUN --reference KEY=VALUE prints all"
+        )
     keys = [str(key) for key in source.swept]
     cells = source.metrics.drop_duplicates("cell").set_index("cell")[keys]
     plan = Plan(source, panels=False)

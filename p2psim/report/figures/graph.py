@@ -1,5 +1,7 @@
 """The graph of one replica: agents by what they reached, links by what failed on them; and agents by their degree."""
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
@@ -9,14 +11,16 @@ from matplotlib.figure import Figure
 from p2psim.core.errors import InputError
 from p2psim.core.events import LEARNER
 from p2psim.report import panels, style
-from p2psim.report.figures.agents import by_number, last_values, metrics_of_agents
+from p2psim.report.figures.agents import by_number, last_values, metrics_of_agents, with_number
 from p2psim.report.figures.spacetime import messages
-from p2psim.report.figures.timing import events_of_one
-from p2psim.report.source import Source
+from p2psim.report.figures.timing import events_of_one, names_of_agents, one_replica
+from p2psim.report.source import Source, of_run
 from p2psim.report.words import words
 
 #: More agents than this are a cloud.
 MOST = 2000
+#: As many agents have their names beside them.
+NAMES = 40
 
 #: Numbers of the table of agents that the metric of an agent is drawn against, and their words.
 PLACES = {"degree": "number of neighbours", "betweenness_centrality": "betweenness centrality (fraction)"}
@@ -33,8 +37,7 @@ def links_of(source: Source, cell: int, replica: int) -> pd.DataFrame:
     links = getattr(source.result, "links", None)
     if links is None:
         raise InputError("the run recorded no links; set record.events: true and run again")
-    mine = links[(links["cell"] == cell) & (links["replica"] == replica)][["a", "b"]]
-    return mine.drop_duplicates().astype(int)
+    return of_run(links, cell, replica)[["a", "b"]].drop_duplicates().astype(int)
 
 
 def draw_graph(source: Source) -> dict[str, Figure]:
@@ -55,7 +58,11 @@ def draw_graph(source: Source) -> dict[str, Figure]:
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(values.index)
     graph.add_edges_from(zip(links["a"], links["b"], strict=True))
-    places = nx.kamada_kawai_layout(graph) if len(graph) <= 150 else nx.spring_layout(graph, seed=0)
+    places = (
+        nx.kamada_kawai_layout(graph)  # which lays the parts of an unconnected graph over each other
+        if len(graph) <= 150 and nx.is_connected(graph)
+        else nx.spring_layout(graph, seed=0)
+    )
     failed = _failures(events)
     figure, axes = style.new_axes(0.72 * style.page().width)
     ends = [(min(a, b), max(a, b)) for a, b in graph.edges]
@@ -63,10 +70,8 @@ def draw_graph(source: Source) -> dict[str, Figure]:
     segments = [(places[a], places[b]) for a, b in ends]
     some = bool(shares.any())
     shades = colormaps["Reds"](0.25 + 0.6 * shares / max(float(shares.max()), 1e-9)) if some else ["0.7"]
-    lines = LineCollection(
-        segments, colors=shades, zorder=1, linewidths=0.05 * style.page().font + 1.6 * shares
-    )
-    axes.add_collection(lines)
+    widths = 0.05 * style.page().font + 1.6 * shares
+    axes.add_collection(LineCollection(segments, colors=shades, zorder=1, linewidths=widths))
     size = float(np.clip(6000 / len(values), 12, 220)) * (style.page().font / 10.5) ** 2
     at = np.array([places[agent] for agent in values.index])
     dots = axes.scatter(
@@ -76,13 +81,22 @@ def draw_graph(source: Source) -> dict[str, Figure]:
         x, y = map(float, places[LEARNER])
         axes.scatter([x], [y], marker="s", s=1.6 * size, color="black", zorder=2)
         axes.annotate("learner", (x, y), xytext=(12, 10), textcoords="offset points", zorder=3)
+    names = names_of_agents(source, cell, replica, len(values) - 1)
+    if len(values) <= NAMES:
+        away = 0.4 * math.sqrt(size) + 1
+        for agent, place in zip(values.index, at, strict=True):
+            axes.annotate(
+                names[agent], place, xytext=(0, -away), textcoords="offset points", ha="center", va="top",
+                fontsize=max(6.0, 0.75 * style.page().font), zorder=4,
+                bbox={"fc": "white", "ec": "none", "alpha": 0.7, "pad": 0.5},
+            )  # fmt: skip
     axes.set_aspect("equal")
     axes.set_axis_off()
     bar = figure.colorbar(dots, ax=axes, shrink=0.8)
     bar.set_label(style.in_lines(what, 40))
     bar.outline.set_visible(False)
     style.note(axes, "agents", values.index, values)
-    remark = f"One replica (cell {cell}, replica {replica}): {len(values)} agents, {len(ends)} links"
+    remark = f"{one_replica(source, cell, replica)}: {len(values)} agents, {len(ends)} links"
     remark += f"; red: up to {100 * shares.max():.0f} % of the messages of a link failed." if some else "."
     panels.finish(figure, source, f"the graph, by {what.split(',')[0].split(' (')[0]}", [remark])
     return {"graph": figure}
@@ -99,15 +113,11 @@ def _colour(source: Source, cell: int, replica: int) -> tuple[str, "pd.Series[fl
         table = last_values(source, metric).query("cell == @cell and replica == @replica and model == 'main'")
         if len(table):
             return style.metric_label(metric), table.set_index("agent")["value"].astype(float).sort_index()
-    ledger = source.ledger[(source.ledger["cell"] == cell) & (source.ledger["replica"] == replica)].set_index(
-        "agent"
-    )
+    ledger = of_run(source.ledger, cell, replica).set_index("agent")
     spent = ledger["epsilon_claimed"].astype(float).sort_index()
     if np.isfinite(spent).all() and spent.nunique() > 1:
         return "privacy spent ε", spent
-    agents = source.agents[(source.agents["cell"] == cell) & (source.agents["replica"] == replica)].set_index(
-        "index"
-    )
+    agents = of_run(source.agents, cell, replica).set_index("index")
     return "number of neighbours", agents["degree"].astype(float).sort_index()
 
 
@@ -132,13 +142,9 @@ def draw_degree(source: Source) -> dict[str, Figure]:
         for column, what in PLACES.items():
             if column not in source.agents or source.agents[column].nunique() < 2:
                 continue
-            agents = source.agents.rename(columns={"index": "agent"})[["cell", "replica", "agent", column]]
-            table = last_values(source, metric).merge(
-                agents.astype({"agent": "int64"}), on=["cell", "replica", "agent"]
-            )
-            figures[f"{column.split('_')[0]}-{metric}"] = by_number(
-                source, metric, table, column, what, f"{words(column.split('_')[0])}"
-            )
+            table = with_number(source, metric, column)
+            stem = f"degree-{metric}" if column == "degree" else f"degree-betweenness-{metric}"
+            figures[stem] = by_number(source, metric, table, column, what, f"{words(column.split('_')[0])}")
     if not figures:
         raise InputError("all agents have the same number of neighbours, so there is nothing to draw against")
     return figures

@@ -65,8 +65,6 @@ class Points:
         Median where x is infinite.
     counts : tuple of int
         Replicas of each cell of the line, that of the limit included.
-    not_finite : int
-        Replicas with an infinite or undefined final value.
     interval : (low, high) or None
         95 % interval of the slope; None where there is none.
     samples : list of ndarray
@@ -83,7 +81,6 @@ class Points:
     inverse_squares: Float
     limit: float | None
     counts: tuple[int, ...]
-    not_finite: int
     interval: tuple[float, float] | None
     samples: list[Float]
 
@@ -144,7 +141,6 @@ def points(source: Source, metric: str, x_of_cell: "pd.Series[float]", hide: Seq
         if model != "main":
             continue
         counts = tuple(map(int, group.groupby(["x", "cell"], sort=True).size()))
-        bad = int((~np.isfinite(group["value"].to_numpy(dtype=float))).sum())
         limits = group.loc[np.isposinf(group["x"]), "value"].to_numpy(dtype=float)
         limit = float(quartiles_of([limits])[1, 0]) if len(limits) else None
         cells = group[np.isfinite(group["x"])].groupby(["x", "cell"], sort=True)
@@ -158,9 +154,7 @@ def points(source: Source, metric: str, x_of_cell: "pd.Series[float]", hide: Seq
         if len(np.unique(x[used])) > 1:
             replicas = [of_cell.to_numpy(dtype=np.int64) for _, of_cell in cells["replica"]]
             interval = slope_interval(x[used], list(compress(samples, used)), list(compress(replicas, used)))
-        out.append(
-            Points(line, x, low, median, high, used, n, squares, limit, counts, bad, interval, samples)
-        )
+        out.append(Points(line, x, low, median, high, used, n, squares, limit, counts, interval, samples))
     return out
 
 
@@ -250,21 +244,13 @@ def _draw(
     if any(bound is not None for bound in bounds):
         axes.plot([], [], color="0.3", linestyle=BOUND_DASHES, label="fitted F (11)")
     if limits:
-        axes.plot(
-            [],
-            [],
-            color="0.3",
-            linestyle=LIMIT_DASHES,
-            label="no noise" if symbol == "ε" else f"{symbol} = ∞",
-        )
+        label = "no noise" if symbol == "ε" else f"{symbol} = ∞"
+        axes.plot([], [], color="0.3", linestyle=LIMIT_DASHES, label=label)
     axes.set(xlabel=style.AXIS_LABELS[name], ylabel=style.in_lines(f"final {style.metric_label(metric)}", 44))
     style.add_legend(figure, axes)
-    fit = (
-        ""
-        if all(line.slope() is None for line in lines)
-        else " Slopes: least squares, 95 % by the bootstrap."
-    )
-    remarks = [notes.spread(source, [count for line in lines for count in line.counts], "bar") + fit]
+    fitted = any(line.slope() is not None for line in lines)
+    remarks = [notes.spread(source, [count for line in lines for count in line.counts], "bar")]
+    remarks[0] += " Slopes: least squares, 95 % by the bootstrap." if fitted else ""
     if any((np.isfinite(line.median) & (line.median > 0) & ~line.used).any() for line in lines):
         remarks.append("Hollow points lie on a flat end and are in no fit.")
     # Undefined at the end, a model has diverged.
@@ -283,10 +269,9 @@ def _draw_points(axes: Axes, line: Points, look: dict[str, Any], few: bool) -> N
     drawn = np.isfinite(median)
     if few:
         for x, sample in zip(line.x, line.samples, strict=True):
-            style.mark(
-                axes, np.full(sample.size, x), sample, look["marker"], 3, colour, alpha=0.5, markeredgewidth=0
-            )
-            style.note(axes, f"{line.label or 'median'}, replicas", np.full(sample.size, x), sample)
+            at = np.full(sample.size, x)
+            style.mark(axes, at, sample, look["marker"], 3, colour, alpha=0.5, markeredgewidth=0)
+            style.note(axes, f"{line.label or 'median'}, replicas", at, sample)
         style.note(axes, line.label or "median", line.x, line.median)
     else:
         axes.vlines(
@@ -303,14 +288,8 @@ def _draw_points(axes: Axes, line: Points, look: dict[str, Any], few: bool) -> N
         label += f": slope {_number(slope.slope)}"
         if line.interval is not None:
             label += f" [{_number(line.interval[0])}, {_number(line.interval[1])}]"
-    axes.plot(
-        [],
-        [],
-        color=colour,
-        marker=look["marker"],
-        linestyle="-" if slope is not None else "none",
-        label=label,
-    )
+    dashes = "-" if slope is not None else "none"
+    axes.plot([], [], color=colour, marker=look["marker"], linestyle=dashes, label=label)
 
 
 def _draw_fits(axes: Axes, line: Points, bound: ShapeBound | None, colour: Any) -> None:
@@ -347,9 +326,8 @@ def draw_epsilon(source: Source) -> dict[str, Figure]:
     rows = source.rows(metric)
     if KEY not in source.swept:
         swept = ", ".join(source.swept) or "nothing"
-        raise InputError(
-            f"the run has no sweep over {KEY} (it sweeps {swept}); add `sweep: {{{KEY}: [1, 10, 100]}}`"
-        )
+        message = f"the run has no sweep over {KEY} (it sweeps {swept}); add `sweep: {{{KEY}: [1, 10, 100]}}`"
+        raise InputError(message)
     cells = rows.drop_duplicates("cell").set_index("cell")[KEY]
     values = pd.to_numeric(cells, errors="coerce").astype(float)
     if (other := cells[values.isna()]).size:

@@ -13,7 +13,13 @@ from matplotlib.patches import Patch
 from p2psim.core.errors import InputError
 from p2psim.core.events import LEARNER
 from p2psim.report import panels, scales, style
-from p2psim.report.figures.timing import absences, draw_absences, events_of_one, names_of_agents
+from p2psim.report.figures.timing import (
+    absences,
+    draw_absences,
+    events_of_one,
+    names_of_agents,
+    one_replica,
+)
 from p2psim.report.source import Source
 
 #: Messages and lanes that can be told apart.
@@ -23,7 +29,7 @@ MESSAGES, LANES = 160, 30
 WRONG = {
     "loss": "lost",
     "collision": "collided",
-    "offline": "receiver away",
+    "offline": "receiver offline",
     "busy": "sender busy",
     "gave-up": "gave up",
     "superseded": "superseded",
@@ -48,14 +54,14 @@ def draw_spacetime(source: Source) -> dict[str, Figure]:
     sent = sent[sent["sender"].isin(lanes) & sent["receiver"].isin(lanes)].sort_values("start", kind="stable")
     if sent.empty:
         raise InputError(f"there is no message in replica {replica} of cell {cell}")
+    first, last = float(sent["start"].min()), float(sent["stop"].max())
     start, stop = _window(sent)
     sent = sent[(sent["stop"] >= start) & (sent["start"] <= stop)]
     inside = events[(events["time"] >= start) & (events["time"] <= stop) & events["agent"].isin(lanes)]
 
     figure, axes = style.new_axes(style.lines_high(5 + max(8.0, min(1.5 * len(lanes), 26))))
-    axes.set(
-        xlim=(start - 0.01 * (stop - start), stop + 0.01 * (stop - start)), ylim=(len(lanes) - 0.5, -0.5)
-    )
+    margin = 0.01 * (stop - start)
+    axes.set(xlim=(start - margin, stop + margin), ylim=(len(lanes) - 0.5, -0.5))
     away = absences(events, stop)
     away = away[away["agent"].isin(lanes) & (away["stop"] >= start)]
     draw_absences(axes, away, row)
@@ -64,10 +70,9 @@ def draw_spacetime(source: Source) -> dict[str, Figure]:
         _airtime(axes, sent, row, float(airtime))
     _arrows(axes, sent, row)
     commits = inside[inside["kind"] == "commit"]
-    style.mark(
-        axes, commits["time"], [row[a] for a in commits["agent"]], "|", 8, "black", markeredgewidth=1.2
-    )
-    releases = _releases(inside)
+    lane = [row[a] for a in commits["agent"]]
+    style.mark(axes, commits["time"], lane, "|", 8, "black", markeredgewidth=1.2)
+    releases = releases_of(inside)
     places = [row[agent] for agent in releases["agent"]]
     style.mark(axes, releases["time"], places, "o", 4, style.colours(3)[2], markeredgewidth=0, zorder=4)
     axes.set_yticks(range(len(lanes)), ["learner" if agent == LEARNER else names[agent] for agent in lanes])
@@ -81,9 +86,14 @@ def draw_spacetime(source: Source) -> dict[str, Figure]:
     entries += [("update of a model", Line2D([], [], color="black", marker="|", linestyle="none"))]
     if len(releases):
         entries.append(("release", Line2D([], [], color=style.colours(3)[2], marker="o", linestyle="none")))
-    entries += [("away", Patch(color="0.85"))] if len(away) else []
+    entries += [("offline", Patch(color="0.85"))] if len(away) else []
     style.put_legend(figure, entries)
-    remarks = [f"One replica (cell {cell}, replica {replica}), {len(sent)} messages."]
+    end = float(events["time"].max())
+    remarks = [f"{one_replica(source, cell, replica)}: "]
+    if start <= first and stop >= last:
+        remarks[0] += f"all {len(sent)} messages."
+    else:
+        remarks[0] += f"{len(sent)} messages from time {start:.3g} to {stop:.3g}; the run ends at {end:.3g}."
     if len(names) > LANES:
         remarks[0] += f" The first {LANES} of {len(names)} agents, and what they send each other."
     panels.finish(figure, source, "messages between agents", remarks)
@@ -94,18 +104,10 @@ def messages(events: pd.DataFrame) -> pd.DataFrame:
     """Messages: ``sender``, ``receiver``, ``start``, ``stop``, ``outcome`` (``ok`` where it arrived)."""
     ends = events[events["kind"].isin(["deliver", "drop"]) & (events["peer"] >= LEARNER)]
     sends = events.loc[events["kind"] == "send", ["seq", "time"]].set_index("seq")["time"]
-    start = ends["cause"].map(sends)
     outcome = np.where(ends["kind"] == "deliver", "ok", ends["outcome"].astype(str))
-    table = pd.DataFrame(
-        {
-            "sender": ends["peer"],
-            "receiver": ends["agent"],
-            "start": start,
-            "stop": ends["time"],
-            "outcome": outcome,
-        }
-    )
-    return table.dropna(subset="start")
+    named = ends.rename(columns={"peer": "sender", "agent": "receiver", "time": "stop"})
+    table = named.assign(start=ends["cause"].map(sends), outcome=outcome).dropna(subset="start")
+    return table[["sender", "receiver", "start", "stop", "outcome"]]
 
 
 def _window(sent: pd.DataFrame) -> tuple[float, float]:
@@ -121,9 +123,8 @@ def _airtime(axes: Axes, sent: pd.DataFrame, row: dict[int, float], airtime: flo
     """Bars for as long as senders occupy the medium."""
     for outcome, colour in (("ok", "0.6"), ("collision", style.ALARM)):
         of = sent[(sent["outcome"] == outcome) & (sent["stop"] > sent["start"])]
-        axes.barh(
-            [row[a] for a in of["sender"]], airtime, left=of["start"], height=0.35, color=colour, alpha=0.6
-        )
+        lane = [row[a] for a in of["sender"]]
+        axes.barh(lane, airtime, left=of["start"], height=0.35, color=colour, alpha=0.6)
 
 
 def _arrows(axes: Axes, sent: pd.DataFrame, row: dict[int, float]) -> None:
@@ -132,9 +133,10 @@ def _arrows(axes: Axes, sent: pd.DataFrame, row: dict[int, float]) -> None:
         ends = np.array([[row[a] for a in of["sender"]], [row[a] for a in of["receiver"]]]).reshape(2, -1)
         times = of[["start", "stop"]].to_numpy(dtype=float).T
         segments = np.stack([np.stack([times[0], ends[0]], 1), np.stack([times[1], ends[1]], 1)], 1)
-        axes.add_collection(
-            LineCollection(list(segments), colors=[colour], linewidths=0.07 * style.page().font, zorder=2)
+        arrows = LineCollection(
+            list(segments), colors=[colour], linewidths=0.07 * style.page().font, zorder=2
         )
+        axes.add_collection(arrows)
         down = ends[1] > ends[0]
         markers = (("v", down), ("^", ~down)) if arrived else (("x", np.ones(len(of), dtype=bool)),)
         for marker, which in markers:
@@ -142,9 +144,7 @@ def _arrows(axes: Axes, sent: pd.DataFrame, row: dict[int, float]) -> None:
         style.note(axes, "arrived" if arrived else "not arrived", times[1], ends[1])
 
 
-def _releases(events: pd.DataFrame) -> pd.DataFrame:
+def releases_of(events: pd.DataFrame) -> pd.DataFrame:
     """First event of each release, at the agent that made it."""
-    own = events[
-        events["kind"].isin(["send", "commit"]) & (events["release"] >= 0) & (events["agent"] != LEARNER)
-    ]
-    return own.drop_duplicates(["agent", "release"])
+    released = (events["release"] >= 0) & (events["agent"] != LEARNER)
+    return events[events["kind"].isin(["send", "commit"]) & released].drop_duplicates(["agent", "release"])

@@ -1,5 +1,6 @@
 """ε that each agent has spent, over time; and runs beside what was forecast of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,13 +8,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from p2psim.core.errors import InputError
-from p2psim.core.events import LEARNER
 from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import MOST_LINES, Plan
 from p2psim.report.curves import all_curves
-from p2psim.report.figures.timing import events_of_one, names_of_agents
-from p2psim.report.source import Source
-from p2psim.report.words import is_fraction, words
+from p2psim.report.figures.spacetime import releases_of
+from p2psim.report.figures.timing import events_of_one, names_of_agents, one_replica
+from p2psim.report.source import Source, of_run
+from p2psim.report.words import is_fraction, visible, words
 
 #: Allocations that spend the same at each release.
 EVEN = ("horizon", "cap", "uniform")
@@ -33,13 +34,8 @@ def draw_spent(source: Source) -> dict[str, Figure]:
         raise InputError(
             "ε is drawn over time where releases cost the same and add up: an even allocation, enforce: basic"
         )
-    ledger = source.ledger[(source.ledger["cell"] == cell) & (source.ledger["replica"] == replica)].set_index(
-        "agent"
-    )
-    own = events[
-        (events["release"] >= 0) & events["kind"].isin(["send", "commit"]) & (events["agent"] != LEARNER)
-    ]
-    own = own.drop_duplicates(["agent", "release"])
+    ledger = of_run(source.ledger, cell, replica).set_index("agent")
+    own = releases_of(events)
     total = ledger["epsilon_claimed"].astype(float)
     if own.empty or not np.isfinite(total).all():
         raise InputError(f"nothing that costs a finite ε was released in replica {replica} of cell {cell}")
@@ -47,7 +43,9 @@ def draw_spent(source: Source) -> dict[str, Figure]:
     end = float(events["time"].max())
     figure, axes = style.new_axes()
     few = len(names) <= MOST_LINES
-    shades = style.colours(len(names)) if few else [style.colours(1)[0]] * len(names)
+    kinds = names if few else _groups(source, cell, replica, len(names))
+    colour_of = dict(zip(dict.fromkeys(kinds), style.colours(len(set(kinds))), strict=True))
+    shades = [colour_of[kind] for kind in kinds]
     spent_all = 0
     ends = []
     for agent, of_one in own.groupby("agent"):
@@ -55,33 +53,44 @@ def draw_spent(source: Source) -> dict[str, Figure]:
         each = total[who] / max(int(ledger["releases"][who]), 1)
         x = np.concatenate([[0.0], times, [end]])
         y = each * np.concatenate([[0], np.arange(1, times.size + 1), [times.size]])
-        axes.step(
-            x, y, where="post", color=shades[who], alpha=1.0 if few else 0.35, linewidth=None if few else 0.8
-        )
+        alpha, width = (1.0, None) if few else (0.35, 0.8)
+        axes.step(x, y, where="post", color=shades[who], alpha=alpha, linewidth=width)
         style.note(axes, names[who], x, y)
-        ends.append((float(y[-1]), names[who], shades[who]))
+        called = f"agent {names[who]}" if names[who].isdecimal() else names[who]
+        ends.append((float(y[-1]), called, shades[who]))
         if y[-1] >= float(ledger["budget"][who]) * (1 - 1e-9):
             style.mark(axes, [times[-1]], [y[-1]], "o", 6, style.ALARM, zorder=4)
             spent_all += 1
     budgets = ledger["budget"].astype(float)
-    if budgets.nunique() == 1:
-        axes.axhline(float(budgets.iloc[0]), **style.reference())
     axes.set(xlabel=style.AXIS_LABELS["time"], ylabel="privacy spent ε, lower is better")
     axes.set_ylim(bottom=0)
     scales.few_ticks(axes)
-    entries: list[tuple[str, Any]] = (
-        [("budget", Line2D([], [], **style.reference()))] if budgets.nunique() == 1 else []
-    )
+    entries: list[tuple[str, Any]] = []
+    if budgets.nunique() == 1:
+        axes.axhline(float(budgets.iloc[0]), **style.reference())
+        entries.append(("budget", Line2D([], [], **style.reference())))
     if spent_all:
         entries.append(("budget spent", Line2D([], [], color=style.ALARM, marker="o", linestyle="none")))
-    if few and not scales.label_ends(axes, ends):
+    if not few and len(colour_of) > 1:
+        entries = [(group, Line2D([], [], color=color)) for group, color in colour_of.items()] + entries
+    if not few:  # who spends least and most
+        ends = sorted({end[0]: end for end in ends}.values(), key=lambda end: end[0])
+        scales.label_ends(axes, [ends[0], ends[-1]] if len(ends) > 1 else [])
+    elif not scales.label_ends(axes, ends):
         entries = [(name, Line2D([], [], color=color)) for _, name, color in ends] + entries
     style.put_legend(figure, entries)
-    remark = (
-        f"One replica (cell {cell}, replica {replica}); {spent_all} of {len(names)} spend their whole budget."
-    )
+    spent = f"{spent_all} of {len(names)} spend their whole budget"
+    remark = f"{one_replica(source, cell, replica)}: {spent}."
     panels.finish(figure, source, "privacy spent by each agent", [remark])
     return {"spent": figure}
+
+
+def _groups(source: Source, cell: int, replica: int, count: int) -> list[str]:
+    """The group of each agent; empty where there are none, or more than there are colours."""
+    agents = of_run(source.agents, cell, replica)
+    groups = agents[agents["index"] >= 0].set_index("index")["group"].astype(object).reindex(range(count))
+    unclear = groups.isna().any() or groups.nunique() > MOST_LINES
+    return [""] * count if unclear else groups.map(visible).tolist()
 
 
 def draw_forecast(source: Source) -> dict[str, Figure]:
@@ -98,9 +107,10 @@ def draw_forecast(source: Source) -> dict[str, Figure]:
     if not isinstance(source.result, Result):
         raise InputError("a forecast needs a run folder with its scenario")
     forecasts = forecast_scenario(source.result.scenario, confirm_cells=True)
+    source = replace(source, against="time" if forecasts[0].forecast.curve.axis == "time" else "step")
     metric = forecasts[0].forecast.metric
     if source.metric not in (None, metric):
-        raise InputError(f"what is forecast of this run is {metric}")
+        raise InputError(f"the forecast of this run is of {metric}, got {source.metric}")
     source.rows(metric)
     plan = Plan(source)
     curves, alike = all_curves(source, metric, plan)
@@ -108,36 +118,29 @@ def draw_forecast(source: Source) -> dict[str, Figure]:
     figure, (grid,) = panels.metric_panels(plan, [metric], panels.axis_label(source))
     values = np.concatenate([one.what.values for one in mains])
     log = scales.is_log(source.log, values, is_fraction(metric))
-    expected = {
-        plan.of_cell[one.cell.index].number: one.forecast.curve
-        for one in forecasts
-        if one.cell.index in plan.of_cell
-    }
+    known = [one for one in forecasts if one.cell.index in plan.of_cell]
+    expected = {plan.of_cell[one.cell.index].number: one.forecast.curve for one in known}
     for panel, axes in enumerate(grid):
         scales.fit_values(axes, values, log, is_fraction(metric))
         for one in mains:
             if panel not in one.panels:
                 continue
-            look, curve, label = (
-                {**one.line.look, "marker": "", "linestyle": "-"},
-                one.what,
-                one.label or source.main,
-            )
+            look, curve = {**one.line.look, "marker": "", "linestyle": "-"}, one.what
+            label = one.label or source.main
             mean = curve.each.mean(axis=1)
             style.shade(axes, curve.x, curve.low, curve.high, look["color"])
             axes.plot(curve.x, mean, label=label, **look)
             style.note(axes, label, curve.x, mean, curve.low, curve.high)
-            known = expected[one.line.number]
-            axes.plot(known.points, known.expected, color="black", linestyle=":", zorder=4)
-            style.note(axes, f"{label}, forecast", known.points, known.expected)
+            forecast = expected[one.line.number]
+            axes.plot(forecast.points, forecast.expected, color="black", linestyle=":", zorder=4)
+            style.note(axes, f"{label}, forecast", forecast.points, forecast.expected)
         scales.few_ticks(axes)
     panels.name_values(figure, grid, style.metric_label(metric))
     entries = plan.legend()
     if entries and entries[0][1] is None:
         entries.append(("", None))
-    style.put_legend(
-        figure, [*entries, ("forecast, expected value", Line2D([], [], color="black", linestyle=":"))]
-    )
+    expectation = ("forecast, expected value", Line2D([], [], color="black", linestyle=":"))
+    style.put_legend(figure, [*entries, expectation])
     counts = [one.what.replicas for one in mains]
     remark = f"n = {notes.replicas(counts)}; line: mean, band: {source.band_words}."
     panels.finish(figure, source, f"{words(metric)} and what was forecast", [remark, *notes.alike(alike)])

@@ -12,7 +12,8 @@ from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import MOST_PANELS, Plan, dimensions
 from p2psim.report.curves import finals, quartiles_of
 from p2psim.report.source import FITNESS, Source
-from p2psim.report.words import HIGHER, LOWER, is_fraction, number, words
+from p2psim.report.words import by_worth, is_fraction, number, words
+from p2psim.runs.summary import rises
 
 #: Cells of a heat map that have their number written in them.
 WRITTEN = 60
@@ -23,8 +24,7 @@ BUDGET = "privacy.epsilon"
 def metric_of(source: Source) -> str:
     """The metric asked for, ψ, or the first that says how good models are."""
     recorded = [name for name in source.recorded() if name not in MEASURED_AXES.values()]
-    known = [name for name in (FITNESS, *HIGHER, *LOWER, *recorded) if name in recorded]
-    return source.metric or (known or [FITNESS])[0]
+    return source.metric or by_worth(recorded or [FITNESS])[0]
 
 
 def draw_heatmap(source: Source) -> dict[str, Figure]:
@@ -50,32 +50,36 @@ def draw_heatmap(source: Source) -> dict[str, Figure]:
     finite = median[np.isfinite(median)]
     log = scales.is_log(source.log, finite, is_fraction(metric))
     norm = LogNorm(float(finite[finite > 0].min()), float(finite.max())) if log else None
+    small = max(6.0, 0.75 * style.page().font)
     for axes, title in zip(grid, titles, strict=True):
         values = pd.DataFrame(np.nan, index=range(len(down)), columns=range(len(across)))
         for cell, value in median.items():
             if panel[int(str(cell))] == title:
                 values.iloc[down.position[int(str(cell))], across.position[int(str(cell))]] = value
         written = values.map(lambda value: number(float(f"{value:.2g}")) if np.isfinite(value) else "")
-        few = values.size * len(titles) <= WRITTEN * 2 and values.size <= WRITTEN
+        longest = max(len(text) for text in written.to_numpy().ravel())
+        room = 0.55 * style.page().width * 72 / scales.columns_of(axes) / len(across)
+        few = values.size <= WRITTEN and longest * 0.6 * small <= room
         limits = {"norm": norm} if norm else {"vmin": float(finite.min()), "vmax": float(finite.max())}
         sns.heatmap(
-            values, ax=axes, cmap="viridis" if metric.partition("[")[0] in HIGHER else "viridis_r", cbar=False,
-            annot=written if few else None, fmt="", linewidths=0.5, xticklabels=list(across.texts),
-            yticklabels=list(down.texts), annot_kws={"fontsize": max(6.0, 0.75 * style.page().font)}, **limits,
+            values, ax=axes, cmap="viridis" if rises(metric) else "viridis_r", cbar=False,
+            annot=written if few else None, fmt="", linewidths=0.5, xticklabels=False, yticklabels=False,
+            annot_kws={"fontsize": small}, **limits,
         )  # fmt: skip
         axes.set(xlabel=across.name if axes is grid[-1] or len(grid) < 4 else "", ylabel="")
-        axes.tick_params(axis="x", rotation=90 if max(map(len, across.texts)) > 6 else 0, length=0)
-        axes.tick_params(axis="y", rotation=0, length=0)
+        scales.label_cells(axes, across.texts, down.texts)
         panels.name(axes, title)
         for at, text in enumerate(down.labels):
             x = across.numbers if across.numbers is not None else np.arange(len(across))
             style.note(axes, text, x, values.iloc[at])
     panels.name_values(figure, grid, down.name)
     bar = figure.colorbar(grid[0].collections[0], ax=grid)
-    bar.set_label(style.in_lines(style.metric_label(metric), 40))
+    high = int(0.55 * figure.get_figheight() * 72 / (0.56 * style.page().font))
+    bar.set_label(style.in_lines(style.metric_label(metric), min(high, 40)))
     counts = table.groupby("cell")["replica"].nunique().tolist()
     remark = f"n = {notes.replicas(counts)}; colour: median of the last record."
-    panels.finish(figure, source, f"{words(metric)} at the end", [remark])
+    remarks = [remark, *notes.not_drawn(median.to_numpy(dtype=float), log)]
+    panels.finish(figure, source, f"{words(metric)} at the end", remarks)
     return {f"heatmap-{metric}": figure}
 
 
@@ -93,72 +97,52 @@ def draw_front(source: Source) -> dict[str, Figure]:
     ]
     if not columns:
         raise InputError("the ledger has no ε, so there is no front to draw")
-    spent = source.ledger.groupby(["cell", "replica"])[columns].max().max(axis=1).groupby("cell").median()
+    spent = source.ledger.groupby("cell")[columns].max().max(axis=1)  # as tables show it
     spent = spent[np.isfinite(spent) & (spent > 0)]
     if spent.round(9).nunique() < 2:
-        raise InputError(
-            "a front needs cells that spend at least two different finite ε; sweep privacy.epsilon"
-        )
+        message = "a front needs cells that spend at least two different finite ε; sweep privacy.epsilon"
+        raise InputError(message)
     along = {int(str(cell)): float(x) for cell, x in spent.items()}
     plan = Plan(source, without=[key for key in source.swept if key.startswith(BUDGET)], panels=False)
     panels.too_many(plan)
     table = finals(source, metric).query("model == 'main'")
     figure, axes = style.new_axes()
-    rows = [
-        (cell, rows["value"].to_numpy(dtype=float)) for cell, rows in table.groupby("cell") if cell in along
-    ]
+    samples = ((cell, rows["value"].to_numpy(dtype=float)) for cell, rows in table.groupby("cell"))
+    rows = [(cell, sample) for cell, sample in samples if cell in along]
     values = np.concatenate([sample for _, sample in rows])
-    scales.fit_values(
-        axes, values, scales.is_log(source.log, values, is_fraction(metric)), is_fraction(metric)
-    )
+    is_share = is_fraction(metric)
+    scales.fit_values(axes, values, scales.is_log(source.log, values, is_share), is_share)
     points: dict[int, list[tuple[float, float]]] = {}
+    thick = 0.2 * style.page().font
     for cell, sample in rows:
-        line = plan.of_cell[int(str(cell))]
+        line, x = plan.of_cell[int(str(cell))], along[int(str(cell))]
         low, median, high = quartiles_of([sample], source.quantile)[:, 0]
-        axes.vlines(
-            along[int(str(cell))],
-            low,
-            high,
-            color=line.look["color"],
-            alpha=0.5,
-            linewidth=0.2 * style.page().font,
-        )
-        points.setdefault(line.number, []).append((along[int(str(cell))], float(median)))
-        style.note(axes, line.label, along[int(str(cell))], median, low, high)
-    ends = []
+        axes.vlines(x, low, high, color=line.look["color"], alpha=0.5, linewidth=thick)
+        points.setdefault(line.number, []).append((x, float(median)))
+        style.note(axes, line.label, x, median, low, high)
     for number_of_line, pairs in sorted(points.items()):
         line = plan.lines[number_of_line]
-        x, y = np.array(sorted(pairs)).T
-        axes.plot(x, y, label=line.label or plan.source.main, **line.look)
-        ends.append((float(y[-1]), line.label, line.look["color"]))
-    rising = metric.partition("[")[0] in HIGHER
+        xs, ys = np.array(sorted(pairs)).T
+        axes.plot(xs, ys, label=line.label or plan.source.main, **line.look)
     if len(points) > 1:
-        x, y = _pareto(np.array([pair for pairs in points.values() for pair in pairs]), rising)
-        axes.step(
-            x,
-            y,
-            where="post",
-            color="black",
-            linewidth=0.09 * style.page().font,
-            label="best of all",
-            zorder=1,
-        )
-        style.note(axes, "best of all", x, y)
-    scales.number_axis(axes, list(along.values()))
+        xs, ys = pareto(np.array([pair for pairs in points.values() for pair in pairs]), rises(metric))
+        thin = 0.09 * style.page().font
+        axes.step(xs, ys, where="post", color="black", linewidth=thin, label="best of all", zorder=1)
+        style.note(axes, "best of all", xs, ys)
+    scales.number_axis(axes, list(along.values()), swept=False)
     axes.set(
-        xlabel="privacy spent ε (largest of any agent), lower is better",
+        xlabel="privacy spent ε (largest of all agents and replicas), lower is better",
         ylabel=style.in_lines(style.metric_label(metric), 44),
     )
     if len(points) > 1:
         style.add_legend(figure, axes)
     counts = table.groupby("cell")["replica"].nunique().tolist()
-    panels.finish(
-        figure, source, f"{words(metric)} against the privacy spent", [notes.spread(source, counts, "bar")]
-    )
+    remark = f"n = {notes.replicas(counts)}; point: median, bar: {source.band_words}."
+    panels.finish(figure, source, f"{words(metric)} against the privacy spent", [remark])
     return {f"front-{metric}": figure}
 
 
-def _pareto(points: np.ndarray, rising: bool) -> tuple[np.ndarray, np.ndarray]:
+def pareto(points: np.ndarray, rising: bool) -> tuple[np.ndarray, np.ndarray]:
     """Points of which none is better at a price that is as low."""
     x, y = points[np.lexsort((-points[:, 1] if rising else points[:, 1], points[:, 0]))].T
     best = np.maximum.accumulate(y) if rising else np.minimum.accumulate(y)

@@ -1,4 +1,4 @@
-"""Whose work each commit used, and when (communication timing, F figure 3); who was away, and who waited."""
+"""Whose work each commit used, and when (communication timing, F figure 3); who was offline, and who waited."""
 
 from typing import Any
 
@@ -13,7 +13,9 @@ from matplotlib.ticker import MaxNLocator
 from p2psim.core.errors import InputError
 from p2psim.core.events import FAILURES, LEARNER, OUTCOMES
 from p2psim.report import panels, scales, style
-from p2psim.report.source import Source
+from p2psim.report.channels import Plan
+from p2psim.report.source import Source, of_run
+from p2psim.report.words import visible
 
 #: Commits an owner beyond which marks run together: only the first ones are shown then.
 MARKS_PER_OWNER = 60
@@ -37,18 +39,23 @@ def events_of_one(source: Source, wrong: bool = False) -> tuple[int, int, pd.Dat
         raise InputError("the run recorded no events; set record.events: true and run again")
     events = source.events
     failed = events[(events["kind"] == "drop") & events["outcome"].isin(FAILED)] if wrong else events.iloc[:0]
-    cell, replica = (
-        (failed if len(failed) else events).sort_values(["cell", "replica"])[["cell", "replica"]].iloc[0]
-    )
-    events = events[(events["cell"] == cell) & (events["replica"] == replica)]
-    return int(cell), int(replica), events.sort_values("seq", kind="stable", ignore_index=True)
+    looked = failed if len(failed) else events
+    cell, replica = looked.sort_values(["cell", "replica"])[["cell", "replica"]].iloc[0]
+    mine = of_run(events, cell, replica).sort_values("seq", kind="stable", ignore_index=True)
+    return int(cell), int(replica), mine
+
+
+def one_replica(source: Source, cell: int, replica: int) -> str:
+    """Which replica is drawn, as footnotes begin: its cell in words, and by the number that `p2psim report` takes."""
+    label = Plan(source, panels=False).of_cell[cell].label
+    return f"One replica (cell {cell}: {label}; replica {replica})" if label else f"One replica ({replica})"
 
 
 def draw_timing(source: Source) -> dict[str, Figure]:
     """Marks of agents at the time of each commit that used their work, and their shares, of one replica.
 
     On a star an agent is an owner whose answer the commit used (of a round: all whose answers arrived in time);
-    without a learner it is the agent whose own model was updated. Grey: away; red: turned away or queued.
+    without a learner it is the agent whose own model was updated. Grey: offline; red: refused or queued.
 
     Raises
     ------
@@ -75,27 +82,15 @@ def draw_timing(source: Source) -> dict[str, Figure]:
     draw_absences(main, away)
     refused = _refused(events, end)
     size = float(np.clip(240 / count, 8, 80)) * (style.page().font / 10.5) ** 2
+    mark = {"marker": "|", "s": size, "linewidths": 0.1 * style.page().font}
     for at, who, color, alpha in (
         (refused["time"], refused["agent"], style.ALARM, 0.7),
         (times[:shown], owners[:shown], colour, 1.0),
     ):
-        main.scatter(
-            at,
-            who,
-            marker="|",
-            s=size,
-            linewidths=0.1 * style.page().font,
-            color=color,
-            alpha=alpha,
-            rasterized=len(at) > 20_000,
-        )
+        main.scatter(at, who, color=color, alpha=alpha, rasterized=len(at) > 20_000, **mark)
     style.note(main, "commits", times[:shown], owners[:shown])
-    main.set(
-        xlabel=style.AXIS_LABELS["time"],
-        ylabel=word,
-        xlim=(-0.01 * end, 1.01 * end),
-        ylim=(count - 0.5, -0.5),
-    )
+    main.set(xlabel=style.AXIS_LABELS["time"], ylabel=word)
+    main.set(xlim=(-0.01 * end, 1.01 * end), ylim=(count - 0.5, -0.5))
     if count <= NAMED:
         main.set_yticks(range(count), names)
     scales.few_ticks(main)
@@ -108,19 +103,13 @@ def draw_timing(source: Source) -> dict[str, Figure]:
     side.xaxis.set_major_locator(MaxNLocator(nbins=3, steps=[1, 2, 5, 10]))
     side.tick_params(labelleft=False)
     side.grid(axis="y", visible=False)
-    entries: list[tuple[str, Any]] = [
-        (
-            "answer used" if word == "owner" else "update",
-            Line2D([], [], color=colour, marker="|", linestyle="none"),
-        )
-    ]
+    used = "answer used" if word == "owner" else "update"
+    entries: list[tuple[str, Any]] = [(used, Line2D([], [], color=colour, marker="|", linestyle="none"))]
     if len(refused):
-        entries.append(
-            ("turned away or queued", Line2D([], [], color=style.ALARM, marker="|", linestyle="none"))
-        )
-    entries += [("away", Patch(color="0.85"))] if len(away) else []
+        entries.append(("refused or queued", Line2D([], [], color=style.ALARM, marker="|", linestyle="none")))
+    entries += [("offline", Patch(color="0.85"))] if len(away) else []
     style.put_legend(figure, entries)
-    remarks = f"One replica (cell {cell}, replica {replica}). Dashed: equal shares."
+    remarks = f"{one_replica(source, cell, replica)}. Dashed: equal shares."
     if shown < len(owners):
         remarks += f" The first {int(number[shown - 1]):,} of {total:,} commits are shown; shares are of all."
     title = f"which {word} {'answered at' if word == 'owner' else 'updated its model in'} each commit"
@@ -155,15 +144,8 @@ def absences(events: pd.DataFrame, end: float) -> pd.DataFrame:
 def draw_absences(axes: Axes, away: pd.DataFrame, row: dict[int, float] | None = None) -> None:
     """Draw spans of absence in grey behind the lanes of agents."""
     rows = [float(agent) if row is None else row[int(agent)] for agent in away["agent"]]
-    axes.barh(
-        rows,
-        away["stop"] - away["start"],
-        left=away["start"],
-        height=0.9,
-        color="0.85",
-        linewidth=0,
-        zorder=0,
-    )
+    start, stop = away["start"], away["stop"]
+    axes.barh(rows, stop - start, left=start, height=0.9, color="0.85", linewidth=0, zorder=0)
 
 
 def _used(commits: pd.DataFrame, deliveries: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, str]:
@@ -185,7 +167,7 @@ def _used(commits: pd.DataFrame, deliveries: pd.DataFrame) -> tuple[np.ndarray, 
 
 def names_of_agents(source: Source, cell: int, replica: int, last: int) -> list[str]:
     """Labels of the owners, those that never answered included."""
-    agents = source.agents
-    mine = agents[(agents["cell"] == cell) & (agents["replica"] == replica) & (agents["index"] >= 0)]
-    labelled = {int(i): str(label) for i, label in zip(mine["index"], mine["label"], strict=True)}
+    agents = of_run(source.agents, cell, replica)
+    mine = agents[agents["index"] >= 0]
+    labelled = {int(i): visible(str(label)) for i, label in zip(mine["index"], mine["label"], strict=True)}
     return [labelled.get(i, str(i)) for i in range(max([last, *labelled]) + 1)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from p2psim.core.errors import InputError
 from p2psim.core.files import write_text
+from p2psim.core.printing import exact
 from p2psim.report.page.encoding import Packer, assembled
 from p2psim.report.page.recording import open_recording
 from p2psim.report.page.replica import replica as plain_replica
@@ -43,7 +44,7 @@ def page(
     question : str
         What the study asks.
     checked : sequence of ReplicaCheck, optional
-        What ``p2psim verify`` found.
+        What ``p2psim verify`` found; by default what it left in the run folder.
 
     Returns
     -------
@@ -56,7 +57,8 @@ def page(
         If there is no such cell or replica, or nothing of it can be played between these times.
     """
     if begin is not None and end is not None and not begin < end:
-        raise InputError(f"--from, --to: the first must be the earlier time; got {begin:g} and {end:g}")
+        message = f"--from, --to: the first must be the earlier time; got {exact(begin)} and {exact(end)}"
+        raise InputError(message)
     packer = Packer()
     plain: dict[str, Any] = {"study": study(result, packer, question, checked), "replica": None}
     if result.events is not None and result.links is not None:
@@ -70,9 +72,8 @@ def page(
                 f"--from, --to: no event lies between these times; the replica lasts from 0 to {held.end:g}"
             )
     elif replica is not None:
-        raise InputError(
-            f"--replica: {result.path} has no events to play; set record.events: true and run again"
-        )
+        message = f"--replica: {result.path} has no events to play; set record.events: true and run again"
+        raise InputError(message)
     return assembled(plain, packer, f"{result.described.name} · p2psim")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,11 +15,11 @@ from p2psim.privacy.accounting.noises import is_pure
 from p2psim.privacy.plan import Claims
 from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import UNLIMITED, Releases
+from p2psim.report.source import of_run, where_defined
 from p2psim.runs.ledger_check import simulations_of
 from p2psim.runs.result import Result
 from p2psim.runs.verification import prepared_data, stream_of
-from p2psim.simulation.algorithms import adapter_of
-from p2psim.simulation.algorithms.cell import PreparedCell
+from p2psim.simulation.algorithms import PreparedCell, adapter_of
 from p2psim.simulation.outcome import check_event_format
 
 #: Events that a page holds at most.
@@ -204,11 +205,8 @@ def open_recording(result: Result, cell: int, replica: int) -> Recording:
     check_event_format(result.path, result.described.made_by)
     assert result.events is not None
     assert result.links is not None
-
-    def of_run(table: pd.DataFrame) -> pd.DataFrame:
-        return table[(table["cell"] == cell) & (table["replica"] == replica)]
-
-    rows = of_run(result.events)
+    run = cell, replica
+    rows = of_run(result.events, *run)
     if rows.empty:
         known = sorted(result.events.loc[result.events["cell"] == cell, "replica"].unique())
         raise InputError(f"--replica: cell {cell} has the replicas {known[0]} to {known[-1]}; got {replica}")
@@ -221,17 +219,10 @@ def open_recording(result: Result, cell: int, replica: int) -> Recording:
         raise
     except (P2PSimError, KeyError) as error:  # a part is missing, or arrays were given in Python
         lacking = f"this cell cannot be prepared again: {error}"
-    return Recording(
-        cell,
-        replica,
-        stream_of(rows),
-        of_run(result.links),
-        of_run(result.agents).sort_values("index"),
-        of_run(result.ledger).sort_values("agent"),
-        of_run(result.metrics),
-        prepared,
-        lacking,
-    )
+    links, metrics = of_run(result.links, *run), where_defined(of_run(result.metrics, *run))
+    agents = of_run(result.agents, *run).sort_values("index")
+    ledger = of_run(result.ledger, *run).sort_values("agent")
+    return Recording(cell, replica, stream_of(rows), links, agents, ledger, metrics, prepared, lacking)
 
 
 def account(held: Recording) -> dict[str, np.ndarray]:
@@ -270,3 +261,61 @@ def account(held: Recording) -> dict[str, np.ndarray]:
         "releases": np.bincount(agent[places], minlength=n)[:n],
         "spent_at": spent_at,
     }
+
+
+#: Nodes up to which all distances count; above, springs.
+_FEW = 120
+#: Nodes above which agents stand in a grid, without their links.
+MOST_NODES = 2_000
+_SEED = 20_260
+
+
+def layout(agents: int, a: np.ndarray, b: np.ndarray, star: bool) -> np.ndarray:
+    """Places of agents in the unit square.
+
+    Parameters
+    ----------
+    agents : int
+    a, b : ndarray of int, shape (m,)
+        Ends of links.
+    star : bool
+        Whether all are linked with a learner, who stands in the middle.
+
+    Returns
+    -------
+    ndarray of float32, shape (agents, 2)
+    """
+    if agents > MOST_NODES:
+        side = math.ceil(math.sqrt(agents))
+        grid = np.stack(np.divmod(np.arange(agents), side)[::-1], axis=1)
+        return ((grid + 0.5) / side).astype(np.float32)
+    around = np.arange(agents) * (2 * math.pi / agents) - math.pi / 2
+    circle = np.stack([np.cos(around), np.sin(around)], axis=1)
+    return _in_square(circle if star else _of_graph(agents, a, b, circle))
+
+
+def _of_graph(agents: int, a: np.ndarray, b: np.ndarray, circle: np.ndarray) -> np.ndarray:
+    import networkx as nx
+
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(range(agents))
+    graph.add_edges_from(zip(a.tolist(), b.tolist(), strict=True))
+    dense = graph.number_of_edges() > 0.4 * agents * (agents - 1) / 2
+    if agents < 4 or dense or not graph.number_of_edges():
+        return circle
+    first = dict(enumerate(circle))
+    if agents <= _FEW and nx.is_connected(graph):
+        places = nx.kamada_kawai_layout(graph, pos=first, weight=None)
+    else:
+        few = agents <= 500
+        places = nx.spring_layout(graph, pos=first if few else None, weight=None, seed=_SEED, iterations=60)
+    return np.array([places[node] for node in range(agents)])
+
+
+def _in_square(places: np.ndarray) -> np.ndarray:
+    """Places between 0 and 1, rounded, so that their last digits do not matter."""
+    low, span = places.min(axis=0), np.ptp(places, axis=0).max()
+    if not span:
+        return np.full(places.shape, 0.5, np.float32)
+    centred = (places - low - np.ptp(places, axis=0) / 2) / span + 0.5
+    return np.round(centred, 3).astype(np.float32)

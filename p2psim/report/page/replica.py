@@ -10,8 +10,8 @@ import numpy as np
 from p2psim.core.events import COLLISION, COMMIT, DELIVER, DROP, JOIN, LEARNER, LEAVE, LOSS, OFFLINE
 from p2psim.core.printing import counted
 from p2psim.report.page.encoding import Packer
-from p2psim.report.page.layout import MOST_NODES, layout
-from p2psim.report.page.recording import BINS, MOST_EVENTS, Recording, account
+from p2psim.report.page.recording import BINS, MOST_EVENTS, MOST_NODES, Recording, account, layout
+from p2psim.report.words import by_worth
 from p2psim.runs.summary import rises
 from p2psim.scenario.record import label_of
 
@@ -19,6 +19,8 @@ from p2psim.scenario.record import label_of
 MOST_LINKS = 20_000
 #: Values of metrics of single agents that it holds at most.
 MOST_VALUES = 400_000
+#: Points of each curve of the replica that it holds at most.
+MOST_POINTS = 2_000
 
 
 def window(held: Recording, begin: float | None, end: float | None) -> tuple[int, int]:
@@ -127,13 +129,8 @@ def _add_overview(held: Recording, packer: Packer) -> None:
     events, edges = held.events, np.linspace(0.0, held.end or 1.0, BINS + 1)
     kind, outcome = events["kind"], events["outcome"]
     dropped = held.ends & (kind == DROP)
-    chosen = (
-        kind == DELIVER,
-        dropped & ~np.isin(outcome, (COLLISION, OFFLINE)),
-        dropped & (outcome == COLLISION),
-        dropped & (outcome == OFFLINE),
-        kind == COMMIT,
-    )
+    collided, offline = dropped & (outcome == COLLISION), dropped & (outcome == OFFLINE)
+    chosen = (kind == DELIVER, dropped & ~collided & ~offline, collided, offline, kind == COMMIT)
     packer.add("overview", np.array([np.histogram(events["time"][which], edges)[0] for which in chosen]))
     who, begins, ends = held.absences
     middles = (edges[1:] + edges[:-1]) / 2
@@ -149,33 +146,28 @@ def _add_agents(held: Recording, packer: Packer, counts: dict[str, np.ndarray]) 
         "records": "records", "degree": "neighbours", "updates": "updates", "sent": "messages sent",
         "arrived": "of them arrived", "lost": "lost", "collided": "collided", "unheard": "met someone offline",
         "missed": "missed while offline", "late": "late", "away": "share of time offline", "releases": "releases",
-        "spent_at": "budget exhausted at time",
+        "spent_at": "budget exhausted at time", "wasted": "releases wasted",
     }  # fmt: skip
     own = {name: held.agents[name].to_numpy() for name in ("records", "degree")} | counts
+    own["wasted"] = held.ledger["lost"].to_numpy()
     if held.star:
         del own["degree"]
     last = held.metrics[held.metrics["agent"].notna() & (held.metrics["model"] == "main")]
     ends = last.drop_duplicates(["metric", "agent"], keep="last")
-    of_ledger = [
-        str(name)
-        for name in held.ledger
-        if str(name).startswith(("budget", "epsilon_")) and held.ledger[name].notna().any()
-    ]
+    of_privacy = [str(name) for name in held.ledger if str(name).startswith(("budget", "epsilon_"))]
+    of_ledger = [name for name in of_privacy if held.ledger[name].notna().any()]
     columns = [{"name": name, "label": named[name]} for name in own]
     for name in of_ledger:
         own[name] = held.ledger[name].to_numpy(float)
-        label = (
-            name.replace("epsilon_", "ε, ").replace("ε, claimed", "ε claimed").replace("budget", "ε budget")
-        )
-        columns.append({"name": name, "label": label})
+        label = name.replace("epsilon_", "ε, ").replace("ε, claimed", "ε claimed")
+        columns.append({"name": name, "label": label.replace("budget", "ε budget")})
     for metric, rows in ends.groupby("metric", observed=True, sort=True):
         values = np.full(held.n, np.nan)
         values[rows["agent"].to_numpy(np.int64)] = rows["value"]
         own[f"metric/{metric}"] = values
         label = label_of(str(metric))
-        columns.append(
-            {"name": f"metric/{metric}", "label": label, "metric": True, "rises": rises(str(metric))}
-        )
+        rising = rises(str(metric))
+        columns.append({"name": f"metric/{metric}", "label": label, "metric": True, "rises": rising})
     for name, values in own.items():
         is_whole = np.asarray(values).dtype.kind in "iub"
         packer.add(f"agent/{name}", np.asarray(values) if is_whole else np.asarray(values, np.float64))
@@ -186,19 +178,16 @@ def _add_series(held: Recording, packer: Packer) -> list[dict[str, Any]]:
     """Metrics of the replica along time."""
     listed: list[dict[str, Any]] = []
     rows = held.metrics[held.metrics["agent"].isna()]
-    for (metric, model), group in rows.groupby(["metric", "model"], observed=True, sort=True):
+    place = {metric: number for number, metric in enumerate(by_worth(rows["metric"].unique()))}
+    groups: Any = rows.groupby(["metric", "model"], observed=True, sort=True)
+    for (metric, model), group in sorted(groups, key=lambda entry: place[str(entry[0][0])]):
         if len(group) < 2:
             continue
-        packer.add(f"series/{len(listed)}/time", group["time"].to_numpy(float))
-        packer.add(f"series/{len(listed)}/value", group["value"].to_numpy(float))
-        listed.append(
-            {
-                "metric": str(metric),
-                "label": label_of(str(metric)),
-                "model": str(model),
-                "rises": rises(str(metric)),
-            }
-        )
+        kept = np.unique(np.linspace(0, len(group) - 1, min(len(group), MOST_POINTS)).astype(int))
+        packer.add(f"series/{len(listed)}/time", group["time"].to_numpy(float)[kept])
+        packer.add(f"series/{len(listed)}/value", group["value"].to_numpy(float)[kept])
+        name = str(metric)
+        listed.append({"metric": name, "label": label_of(name), "model": str(model), "rises": rises(name)})
     return listed
 
 
@@ -219,30 +208,31 @@ def _add_own_metrics(held: Recording, packer: Packer) -> list[dict[str, Any]]:
 
 def findings(held: Recording, counts: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Answers in words: who was left behind and why, what dropouts cost, what collided, whose budget ended."""
-    found = [_left_behind(held, counts), _absent(held, counts), _failed(held), _exhausted(held, counts)]
-    return [
-        {"title": title, "text": text, "tone": tone, "agents": agents} for title, text, tone, agents in found
-    ]
+    found = [left_behind(held, counts), _absent(held, counts), _failed(held), _exhausted(held, counts)]
+    keys = ("title", "text", "tone", "agents")
+    return [dict(zip(keys, finding, strict=True)) for finding in found]
 
 
 #: Title, text, tone, and the agents that it is about.
 _Finding = tuple[str, str, str, list[int]]
 
 
-def _left_behind(held: Recording, counts: dict[str, np.ndarray]) -> _Finding:
+def left_behind(held: Recording, counts: dict[str, np.ndarray]) -> _Finding:
+    """Agents that made few updates beside the others."""
     title, updates = "Who was left behind?", counts["updates"]
     middle = float(np.median(updates))
-    behind = np.flatnonzero(updates < middle / 2)
+    # Where most agents made none, those who made none are left behind.
+    behind = np.flatnonzero(updates < middle / 2 if middle or not updates.any() else updates == 0)
     what = "updates of the learner came from" if held.star else "updates were made by"
-    if not behind.size or not middle:
+    if not behind.size:
         low, high = int(updates.min()), int(updates.max())
         return title, f"Nobody: {low:,} to {high:,} {what} each agent (median {middle:,.0f}).", "good", []
     worst = behind[np.argsort(updates[behind], kind="stable")]
     names = [f"{_name(held, i)} with {updates[i]:,} ({_why(held, counts, i)})" for i in worst[:3].tolist()]
     more = f"; and {worst.size - 3} more" if worst.size > 3 else ""
-    who = f"{counted(worst.size, 'agent')} with less than half the median of {middle:,.0f} updates"
-    text = f"{who}: {'; '.join(names)}{more}."
-    return title, text, "warn", worst.tolist()
+    few = f"less than half the median of {middle:,.0f} updates" if middle else "no update"
+    who = f"{counted(worst.size, 'agent')} with {few}"
+    return title, f"{who}: {'; '.join(names)}{more}.", "warn", worst.tolist()
 
 
 def _name(held: Recording, agent: int) -> str:
@@ -272,15 +262,14 @@ def _absent(held: Recording, counts: dict[str, np.ndarray]) -> _Finding:
     title, events = "What did dropouts cost?", held.events
     missed = int((held.ends & (events["outcome"] == OFFLINE)).sum())
     unmade = int(((events["kind"] == DROP) & ~held.ends & (events["outcome"] == OFFLINE)).sum())
-    who = held.absences[0]
-    if not who.size and not missed and not unmade:
+    if not held.absences[0].size and not missed and not unmade:
         return title, "Nothing: everybody was online all the time.", "good", []
     away = counts["away"]
     share = missed / max(int(held.ends.sum()), 1)
     most = int(away.argmax())
     found = f"{counted(missed, 'message')} ({share:.1%}) met" if missed else "No message met"
     text = (
-        f"Agents were offline {away.mean():.0%} of the time on average; most was {_name(held, most)} "
+        f"Agents were offline {away.mean():.0%} of the time on average; most of all {_name(held, most)} "
         f"({away[most]:.0%}). {found} somebody who was offline"
         f"{f', and {unmade:,} times work could not be finished' if unmade else ''}."
     )
@@ -293,11 +282,8 @@ def _failed(held: Recording) -> _Finding:
     dropped = held.ends & (events["kind"] == DROP)
     collided, lost = dropped & (events["outcome"] == COLLISION), dropped & (events["outcome"] == LOSS)
     ended = max(int(held.ends.sum()), 1)
-    other = (
-        f" {counted(int(lost.sum()), 'message')} ({lost.sum() / ended:.1%}) were lost by the channel."
-        if lost.any()
-        else ""
-    )
+    share = f"{counted(int(lost.sum()), 'message')} ({lost.sum() / ended:.1%})"
+    other = f" {share} were lost by the channel." if lost.any() else ""
     if not collided.any():
         return title, f"Nowhere: no message collided.{other}", "warn" if lost.any() else "good", []
     receivers, times = np.unique(events["agent"][collided], return_counts=True)
@@ -310,12 +296,8 @@ def _failed(held: Recording) -> _Finding:
         f"{counted(int(collided.sum()), 'message')} of {ended:,} ({collided.sum() / ended:.1%}) collided, most at "
         f"{where} ({times.max():,}); worst between times {edges[worst]:.3g} and {edges[worst + 1]:.3g}.{other}"
     )
-    return (
-        title,
-        text,
-        "bad" if collided.sum() > 0.1 * ended else "warn",
-        np.flatnonzero(sent_by >= max(np.quantile(sent_by, 0.9), 1))[:8].tolist(),
-    )
+    tone = "bad" if collided.sum() > 0.1 * ended else "warn"
+    return title, text, tone, np.flatnonzero(sent_by >= max(np.quantile(sent_by, 0.9), 1))[:8].tolist()
 
 
 def _exhausted(held: Recording, counts: dict[str, np.ndarray]) -> _Finding:
@@ -323,20 +305,19 @@ def _exhausted(held: Recording, counts: dict[str, np.ndarray]) -> _Finding:
     if held.prepared is None:
         return title, f"Unknown: {held.lacking}.", "plain", []
     spent = np.flatnonzero(~np.isnan(spent_at))
+    over = np.flatnonzero(held.ledger["over_budget"].to_numpy(bool, na_value=False))
+    charged = (
+        f"The ledger charges {over.size} of {held.n} agents more than their budgets. " if over.size else ""
+    )
     if not spent.size:
-        none = (
-            "nobody has a limit on releases"
-            if (held.limits < 0).all()
-            else "every agent had releases left at the end"
-        )
+        unlimited = (held.limits < 0).all()
+        none = "nobody has a limit on releases" if unlimited else "every agent had releases left at the end"
+        if charged:
+            return title, f"{charged}Limits on releases stopped nobody: {none}.", "bad", over.tolist()
         return title, f"Nobody's: {none}.", "good", []
     order = spent[np.argsort(spent_at[spent], kind="stable")]
     names = [f"{_name(held, i)} at {spent_at[i]:.3g}" for i in order[:4].tolist()]
     more = f", … the last at {spent_at[order[-1]]:.3g}" if order.size > 4 else ""
     early = spent_at[order[0]] < 0.8 * held.end
-    return (
-        title,
-        f"{order.size} of {held.n}: {', '.join(names)}{more} (the run ended at {held.end:.3g}).",
-        "warn" if early else "plain",
-        order.tolist(),
-    )
+    text = f"{charged}{order.size} of {held.n}: {', '.join(names)}{more} (the run ended at {held.end:.3g})."
+    return title, text, "bad" if charged else "warn" if early else "plain", order.tolist()

@@ -18,8 +18,8 @@ function showAgents(r) {
     const sorted = [...mine].filter(Number.isFinite).sort((a, b) => a - b), stride = Math.max(1, Math.floor(sorted.length / 400));
     const kept = sorted.map((value, i) => [value, (i + 1) / sorted.length]).filter((_, i) => i % stride === 0 || i === sorted.length - 1);
     const picks = [...player.view.agents].filter((agent) => agent >= 0 && Number.isFinite(mine[agent])).slice(0, 8);
-    const marks = picks.map((agent, place) => ({ label: r.name(agent), x: [mine[agent], mine[agent]], y: [0, 1], stroke: theme.line(place + 1).stroke, width: 2 }));
-    curves("ecdf", [{ label: "share of agents", x: kept.map(([value]) => value), y: kept.map(([, share]) => share), stroke: theme.names.arrived }, ...marks.map((mark) => ({ ...mark, x: [mark.x[0]], y: [sorted.filter((value) => value <= mark.x[0]).length / Math.max(sorted.length, 1)] }))], { x: label(name), y: "share of agents", steps: true });
+    const marks = picks.map((agent, place) => ({ label: r.name(agent), x: [mine[agent]], y: [countUpTo(sorted, mine[agent]) / sorted.length], stroke: theme.line(place + 1).stroke, width: 2 }));
+    curves("ecdf", [{ label: "share of agents", x: kept.map(([value]) => value), y: kept.map(([, share]) => share), stroke: theme.names.arrived }, ...marks], { x: label(name), y: "share of agents", steps: true });
     $("scatter-title").textContent = `${label(name)} against ${label(other)}`;
     const every = Math.ceil(r.n / 5000), points = [];
     for (let agent = 0; agent < r.n; agent++) if (agent % every === 0 || chosen(agent)) points.push({ x: theirs[agent], y: mine[agent], label: r.name(agent), agent });

@@ -26,10 +26,12 @@ function curves(id, lines, { x = "", y = "", log = false, steps = false, mark = 
       series.push({ ...common, label: one.label, width: one.width ?? 2 });
     }
     const axis = { stroke: theme.names.soft, grid: { stroke: theme.names.faint, width: 1 }, ticks: { stroke: theme.names.line, width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 22 };
+    const width = Math.max(target.clientWidth, 200), pen = make("canvas").getContext("2d");
+    pen.font = axis.labelFont;
     const options = {
-      width: Math.max(target.clientWidth, 200), height: 280, series, bands, legend: { show: false },
+      width, height: 280, series, bands, legend: { show: false },
       scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
-      axes: [{ ...axis, label: x, values: (_, values) => values.map(show), space: 60 }, { ...axis, label: y, size: 68, values: (_, values) => values.map((value) => (value == null ? "" : show(value))) }],
+      axes: [{ ...axis, label: fitted(pen, x, width - 90), values: (_, values) => values.map(show), space: 60 }, { ...axis, label: fitted(pen, y, 220), size: 68, values: (_, values) => values.map((value) => (value == null ? "" : show(value))) }],
       hooks: mark ? { draw: [(u) => mark(u)] } : {},
     };
     target.append(make("div", { role: "img", "aria-label": `${y} against ${x}, ${lines.length} lines` }));
@@ -40,7 +42,13 @@ function curves(id, lines, { x = "", y = "", log = false, steps = false, mark = 
 }
 
 /** Draw points; `act` is what a click on one does. points: {x, y, label, agent?} */
-function scatter(id, points, { x = "", y = "", act = null, chosen = null, labels = false } = {}) {
+function scatter(id, points, { x = "", y = "", act = null, chosen = null, labels = false, powers = [false, false] } = {}) {
+  // A log axis, which `powers` says of x and of y, has the logarithms of values, and lines at powers of ten if it has two.
+  const written = (value, way) => show(powers[way] ? Number((10 ** value).toPrecision(4)) : value);
+  const marks = (low, high, most, way) => {
+    const found = ticks(low, high, most), whole = found.filter(Number.isInteger);
+    return powers[way] && whole.length > 1 ? whole : found;
+  };
   const redraw = () => {
     const target = $(id), canvas = target.querySelector("canvas") ?? target.appendChild(make("canvas", { class: "own", role: "img", tabindex: 0 }));
     canvas.setAttribute("aria-label", `${y} against ${x}, ${points.length} points`);
@@ -55,10 +63,10 @@ function scatter(id, points, { x = "", y = "", act = null, chosen = null, labels
     c.fillStyle = theme.names.soft;
     c.textAlign = "right";
     c.textBaseline = "middle";
-    for (const tick of ticks(y0, y1, 5)) { line(c, left, py(tick), right, py(tick)); c.fillText(show(tick), left - 5, py(tick)); }
+    for (const tick of marks(y0, y1, 5, 1)) { line(c, left, py(tick), right, py(tick)); c.fillText(written(tick, 1), left - 5, py(tick)); }
     c.textAlign = "center";
     c.textBaseline = "top";
-    for (const tick of ticks(x0, x1, width / 90)) { line(c, px(tick), top, px(tick), bottom); c.fillText(show(tick), px(tick), bottom + 5); }
+    for (const tick of marks(x0, x1, width / 90, 0)) { line(c, px(tick), top, px(tick), bottom); write(c, written(tick, 0), px(tick), bottom + 5, width); }
     c.fillText(fitted(c, x, right - left), (left + right) / 2, bottom + 22);
     c.save();
     c.translate(11, (top + bottom) / 2);
@@ -70,7 +78,7 @@ function scatter(id, points, { x = "", y = "", act = null, chosen = null, labels
       c.fillStyle = mine ? theme.names.late : point.colour ?? theme.names.arrived;
       c.globalAlpha = mine ? 1 : known.length > 400 ? 0.4 : 0.75;
       dot(c, px(point.x), py(point.y), mine ? 7 : 4.5);
-      if (mine || (labels && known.length <= 14)) { c.globalAlpha = 1; c.fillStyle = theme.names.ink; c.textAlign = px(point.x) > (left + right) / 2 ? "right" : "left"; c.fillText(fitted(c, point.label, 170), px(point.x) + (c.textAlign === "left" ? 8 : -8), py(point.y) - 5); }
+      if (mine || (labels && known.length <= 8)) { c.globalAlpha = 1; c.fillStyle = theme.names.ink; c.textAlign = px(point.x) > (left + right) / 2 ? "right" : "left"; write(c, point.label, px(point.x) + (c.textAlign === "left" ? 8 : -8), py(point.y) - 5, width, 170); }
     }
     c.globalAlpha = 1;
     if (!known.length) { c.textAlign = "center"; c.fillText("No finite numbers to draw.", (left + right) / 2, (top + bottom) / 2); }
@@ -80,7 +88,7 @@ function scatter(id, points, { x = "", y = "", act = null, chosen = null, labels
       for (const point of known) { const far = (px(point.x) - mx) ** 2 + (py(point.y) - my) ** 2; if (far < least) [least, best] = [far, point]; }
       return best;
     };
-    canvas.onpointermove = (event) => { const point = near(event); if (point) tip.show(`${point.label}: ${show(point.x)}, ${show(point.y)}`, event.clientX, event.clientY); else tip.hide(); };
+    canvas.onpointermove = (event) => { const point = near(event); if (point) tip.show(`${point.label}: ${written(point.x, 0)}, ${written(point.y, 1)}`, event.clientX, event.clientY); else tip.hide(); };
     canvas.onpointerleave = tip.hide;
     canvas.onclick = (event) => { const point = near(event); if (point && act) act(point, event); };
   };

@@ -5,7 +5,7 @@ function showSummary(study, r) {
   $("question").hidden = !study.question;
   fill("badges", ...study.badges.map(([text, meaning, how]) => make("li", { class: how, title: meaning }, text)));
   const facts = [["cells × replicas", `${study.cells.length} × ${study.replicas} (${show(study.simulations)} simulations)`], ["seed", String(study.seed)], ["made by", `p2psim ${study.made_by.p2psim ?? "unknown"}, Python ${study.made_by.python ?? "unknown"}`]];
-  if (r) facts.push(["played", `replica ${r.replica} of cell ${r.cell}${study.cells.length > 1 ? `: ${shortLabel(study.cells[r.cell].label)}` : ""}`], ["agents", `${show(r.n)}${r.star ? " and a learner" : `, ${show(r.links.all)} links${r.links.changing ? " that come and go" : ""}`}`], ["events", show(r.events.all)], ["ended at time", show(r.end)]);
+  if (r) facts.push(["played", `replica ${r.replica} of cell ${r.cell}${study.cells.length > 1 ? `: ${study.cells[r.cell].label}` : ""}`], ["agents", `${show(r.n)}${r.star ? " and a learner" : `, ${show(r.links.all)} links${r.links.changing ? " that come and go" : ""}`}`], ["events", show(r.events.all)], ["ended at time", show(r.end)]);
   fill("facts", ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
   if (r) fill("findings", ...r.findings.map((one) => make("article", { class: `finding ${one.tone}` }, make("h3", {}, one.title), make("p", {}, one.text), one.agents.length ? make("button", { type: "button", class: "quiet", onclick: () => { select.all(one.agents.slice(0, 50)); $("player").scrollIntoView(); } }, `Select ${one.agents.length === 1 ? "this agent" : "these agents"}`) : null)));
   fill("warnings", ...study.warnings.map((text) => make("p", { class: "notice warn" }, text)));
@@ -13,8 +13,8 @@ function showSummary(study, r) {
 
 function showProvenance(study) {
   const verdict = study.verified;
-  const text = !verdict ? "p2psim verify did not run for this page: p2psim report RUN --verify includes it." : verdict.wrong.length ? `Verification found faults: ${verdict.wrong.join("; ")}` : `Verified: ${show(verdict.simulations)} simulations recomputed from their events; largest relative difference ${show(verdict.largest)}${verdict.unclear ? `; ${verdict.unclear} not comparable` : ""}.`;
-  fill("verified", make("p", { class: `notice ${verdict?.wrong.length ? "bad" : ""}` }, text));
+  const text = verdict ? `${verdict.text}.` : "p2psim verify did not run on this folder. p2psim verify RUN, or p2psim report RUN --verify, recomputes it.";
+  fill("verified", make("p", { class: `notice ${verdict?.wrong ? "bad" : ""}` }, text));
   const { libraries = {}, arithmetic = {}, ...rest } = study.made_by;
   const entries = [...Object.entries(rest).filter(([, value]) => typeof value === "string"), ...Object.entries(libraries), ["linear algebra", (arithmetic.blas ?? []).join(", ")], ["vector instructions", (arithmetic.simd ?? []).join(" ")], ["run folder", `format ${study.format}`]].filter(([, value]) => value);
   fill("made", ...entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))));

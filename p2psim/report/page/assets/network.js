@@ -91,7 +91,7 @@ network.label = (c, text, x, y, size, width, height) => {
   c.textBaseline = "middle";
   c.textAlign = Math.abs(dx) < far * 0.35 ? "center" : dx > 0 ? "left" : "right";
   const away = size + 12;
-  c.fillText(fitted(c, text, 90), Math.min(Math.max(x + (dx / far) * away, 4), width - 4), y + (dy / far) * away);
+  write(c, text, x + (dx / far) * away, Math.min(Math.max(y + (dy / far) * away, 7), height - 7), width, 90);
 };
 
 network.learner = (r, state, c, x, y) => {
@@ -104,9 +104,12 @@ network.learner = (r, state, c, x, y) => {
   c.textBaseline = "middle";
   c.fillText("L", x, y);
   c.globalAlpha = 1;
+  const version = `version ${state.learnerVersion}`, wide = c.measureText(version).width + 4;
+  c.fillStyle = names.panel;
+  box(c, x - wide / 2, y + 15, wide, 14);
   c.fillStyle = names.ink;
   c.textBaseline = "top";
-  c.fillText(`version ${state.learnerVersion}`, x, y + 17);
+  c.fillText(version, x, y + 17);
   // Its queue: a square for each owner that waits.
   c.fillStyle = names.late;
   for (let i = 0; i < Math.min(state.queue, 12); i++) box(c, x + 18 + 7 * i, y - 5, 5, 10);

@@ -18,7 +18,6 @@ function openRecording(plain, arrays) {
   r.isLate = unpackBits(arrays.late, r.N);
   r.cause = new Int32Array(r.N);
   for (let i = 0; i < r.N; i++) r.cause[i] = arrays.back[i] && i - arrays.back[i] >= 0 ? i - arrays.back[i] : -1;
-  r.begins = r.N ? Math.min(r.time[0], r.first ? r.time[0] : 0) : 0;
   r.until = r.first + r.N < plain.events.all && r.N ? r.time[r.N - 1] : r.end;
   findMessages(r);
   sumUp(r);

@@ -1,5 +1,5 @@
 // Canvases: their size in device pixels, marks that are counted, and an axis of time.
-const drawing = { marks: 0, seconds: {} };
+const drawing = { marks: 0 };
 
 /** A canvas ready to be drawn on, in CSS pixels. */
 function prepare(canvas) {
@@ -55,16 +55,24 @@ function timeAxis(c, x, from, to, left, right, bottom) {
   c.textBaseline = "top";
   for (const tick of ticks(from, to, (right - left) / 70)) {
     line(c, x(tick), bottom, x(tick), bottom + 4);
-    c.fillText(show(tick), Math.min(Math.max(x(tick), left + 8), right - 12), bottom + 5);
+    write(c, show(tick), x(tick), bottom + 5, right + 8);
   }
 }
 
 /** Text no wider than a number of pixels. */
 function fitted(c, text, width) {
-  if (c.measureText(text).width <= width) return text;
+  // Without its unit a name is still whole.
+  for (const whole of [text, text.replace(/ \([^()]*\)$/, "")]) if (c.measureText(whole).width <= width) return whole;
   let size = text.length;
   while (size > 1 && c.measureText(`${text.slice(0, size)}…`).width > width) size--;
   return `${text.slice(0, size)}…`;
+}
+
+/** Write text, moved and shortened so that no edge of a canvas of this width cuts it. */
+function write(c, text, x, y, width, most = width) {
+  const shown = fitted(c, text, Math.min(most, width - 4)), wide = c.measureText(shown).width;
+  const before = c.textAlign === "center" ? wide / 2 : c.textAlign === "right" ? wide : 0;
+  c.fillText(shown, Math.min(Math.max(x, 2 + before), width - 2 - wide + before), y);
 }
 
 /** Colours of failures with their names, those that happened in the run. */
@@ -74,9 +82,10 @@ function failures(r) {
 }
 
 function key(id, entries) {
-  fill(id, ...entries.map(([colour, text, shape = ""]) => {
+  fill(id, ...entries.map(([colour, text, shape = "", dash = null]) => {
     const swatch = make("i", { class: shape });
     swatch.style.background = swatch.style.borderColor = colour;
+    if (dash) swatch.style.borderTopStyle = dash[0] > 4 ? "dashed" : "dotted";
     return make("span", {}, swatch, text);
   }));
 }

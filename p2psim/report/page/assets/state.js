@@ -2,7 +2,7 @@
 function stateAt(r, k) {
   if (stateAt.last?.k === k) return stateAt.last;
   const upTo = (table, row) => countUpTo(table.places, k, table.start[row], table.start[row + 1]);
-  const versions = [], present = [], releases = [], epsilon = [], lag = [], updates = [];
+  const versions = [], present = [], releases = [], epsilon = [], lag = [];
   const versionOf = (row) => {
     const made = upTo(r.commits, row);
     return made ? r.version[r.commits.places[r.commits.start[row] + made - 1]] : r.arrays["before/versions"][row];

@@ -18,13 +18,13 @@ theme.shade = (share) => {
   return `rgb(${from.map((value, i) => Math.round(value + (to[i] - value) * part)).join(",")})`;
 };
 
-/** Eight colours of lines, apart also for who sees fewer; those of later lines are dashed. */
-theme.line = (place) => {
+/** Eight colours of lines, apart also for readers who see fewer, and three dashes: of lines from the ninth on, or chosen. */
+theme.line = (place, dash = Math.floor(place / 8)) => {
   const dark = document.documentElement.dataset.scheme === "dark";
   const known = dark
     ? ["#78acf5", "#f2a33a", "#4cc79a", "#f08ab8", "#d8d26a", "#a58bf0", "#7fd4e8", "#ff7a6b"]
     : ["#1f5fbf", "#d97706", "#12805c", "#b83280", "#8a7a00", "#7a3fb5", "#0f7f9a", "#c0392b"];
-  return { stroke: known[place % 8], dash: place < 8 ? undefined : place < 16 ? [6, 3] : [2, 3] };
+  return { stroke: known[place % 8], dash: [undefined, [6, 3], [2, 3]][dash % 3] };
 };
 
 theme.start = () => {
