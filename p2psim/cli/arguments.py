@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -100,7 +101,7 @@ def option(
     whole : sequence of int, optional
         Instead: a whole number within these limits, at least 0 and below 2^63 when left out of it.
     repeated : bool
-        Whether it may be given again, for a list that is empty by default.
+        Whether it may be repeated, for a list that is empty by default.
     **settings
         Further ones of `argparse.ArgumentParser.add_argument`.
     """
@@ -157,13 +158,13 @@ def whole_number(option: str, least: int = 0, most: int = 2**63 - 1) -> Callable
 
 _PARTS = option(
     "--parts MODULE",
-    "import this Python module and let the input name what it defines; may be given again",
+    "import this Python module, so that the input can name its parts; may be repeated",
     repeated=True,
 )
 
 #: What all commands on scenarios take.
 OVERRIDES: tuple[Option, ...] = (
-    option("--set KEY=VALUE", "set a dotted key to a YAML value; may be given again", repeated=True),
+    option("--set KEY=VALUE", "set a dotted key to a YAML value; may be repeated", repeated=True),
     option("--replicas R", "number of replicas", whole=(1,)),
     option("--seed S", "seed of the study", whole=(-(2**63) + 1,)),
     option("--engine", "what makes the events", choices=("auto", "simpy", "array")),
@@ -238,6 +239,12 @@ def read_template(name: str) -> str:
     if name not in known:
         raise InputError(Fault(unknown("scenario", name, known)))
     return (_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def tables_of(template: str) -> dict[str, str]:
+    """Contents of the tables, by their names, that the text of a shipped scenario takes from its own folder."""
+    named = re.findall(r"\bpath: (\w+\.csv)\b", template)
+    return {name: (_folder() / name).read_text(encoding="utf-8") for name in named}
 
 
 def _folder() -> "Traversable":

@@ -1,4 +1,4 @@
-"""``p2psim audit``: run mechanisms on worst-case adjacent data, and hold what they show to their claims."""
+"""``p2psim audit``: run mechanisms on worst-case adjacent data, and compare the results with the claims."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 @command(
     "audit",
-    "run mechanisms as configured on worst-case adjacent data, and hold what they show to their claims",
+    "run mechanisms as configured on worst-case adjacent data, and compare the results with the claims",
     option("scenario SCENARIO", "a scenario file"),
     option("--samples N", "runs on each data set; 10,000 by default", whole=(100,), default=10_000),
     option(
         "--gamma G",
-        "probability that a right claim is refuted, at most; 1e-6 by default",
+        "largest probability that a correct claim is refuted; 1e-6 by default",
         number,
         default=1e-6,
     ),
-    option("--replica R", "whose graph and data these are; 0 by default", whole=ANY, default=0),
+    option("--replica R", "the replica whose graph and data are used; 0 by default", whole=ANY, default=0),
     *OVERRIDES,
     json="print everything as JSON",
     needs=("p2psim.audit.driver",),

@@ -1,6 +1,7 @@
-"""``p2psim list`` and ``p2psim schema``: what a scenario can hold, for readers and for editors."""
+"""``p2psim list``, ``schema`` and ``completion``: the names of scenarios and commands, for readers and programs."""
 
 import argparse
+import os
 
 from p2psim.cli.arguments import command, option, templates
 from p2psim.core.errors import InputError
@@ -13,13 +14,15 @@ _WIDEST_NAME = 24
 @command(
     "list",
     "list what a scenario can name, and the shipped scenarios",
-    option("word", "only what is named so, has such a key, or speaks of it", nargs="?", default=""),
+    option(
+        "word", "only parts that have this word in their name, keys or description", nargs="?", default=""
+    ),
     json="print it as JSON",
-    needs=("p2psim.scenario.catalogue",),
+    needs=("p2psim.scenario.schema",),
 )
 def list_names(args: argparse.Namespace) -> None:
     """``p2psim list``."""
-    from p2psim.scenario.catalogue import CatalogueEntry, catalogue, matching
+    from p2psim.scenario.schema import CatalogueEntry, catalogue, matching
 
     shipped = [CatalogueEntry("(shipped scenario)", name, question) for name, question in templates().items()]
     entries = matching([*shipped, *catalogue()], args.word)
@@ -45,3 +48,25 @@ def schema(args: argparse.Namespace) -> None:
     from p2psim.scenario.schema import json_schema
 
     print_json(json_schema())
+
+
+@command(
+    "completion",
+    "print the code that makes a shell complete commands and options",
+    option("shell SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
+    epilog='bash and zsh: eval "$(p2psim completion bash)" in ~/.bashrc or ~/.zshrc. '
+    "fish: p2psim completion fish > ~/.config/fish/completions/p2psim.fish",
+)
+def completion(args: argparse.Namespace) -> None:
+    """``p2psim completion``."""
+    from argcomplete.shell_integration import shellcode
+
+    print(shellcode(["p2psim"], shell=args.shell))
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell, and end, if it is the shell that asks."""
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(parser)

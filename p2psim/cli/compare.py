@@ -18,7 +18,7 @@ from p2psim.core.printing import last_parts, print_json, print_table, print_wrap
         repeated=True,
     ),
     option("--metric METRIC", "the only metric to compare"),
-    option("--confidence CONFIDENCE", "of each interval; .95 by default", number, default=0.95),
+    option("--confidence CONFIDENCE", "of each interval; 0.95 by default", number, default=0.95),
     json="print the differences as JSON",
     needs=("p2psim.runs.result",),
 )
@@ -43,13 +43,14 @@ def compare(args: argparse.Namespace) -> None:
         known = list(dict.fromkeys(table["metric"]))
         table = table[table["metric"] == args.metric]
         if table.empty:
-            raise InputError(f"no metric {args.metric!r} in common; there is {', '.join(known)}")
+            raise InputError(f"no metric {args.metric!r} in common; known: {', '.join(known)}")
     if args.json:
         print_json(table.astype(object).to_dict("records"))
         return
     shown = short(table).astype(object)
-    keys = list(shown).index("a")
-    swept = last_parts([str(name) for name in list(shown)[: keys - 2]], list(map(str, shown))[keys - 2 :])
+    names = list(map(str, shown))
+    keys = names.index("a")
+    swept = last_parts(names[: keys - 2], names[keys - 2 :])
     print_table(shown.rename(columns=swept).to_dict("records"), title, most=len(table), keys=keys)
     for note in comparability(set(table["metric"]), differing, first.scenario_tree):
         print(f"note: {note}")

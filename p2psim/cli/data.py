@@ -1,6 +1,7 @@
 """``p2psim data``: list data sources, fetch one, and describe a file."""
 
 import argparse
+import json
 import sys
 from typing import Any
 
@@ -33,12 +34,12 @@ def list_data(args: argparse.Namespace) -> None:
 )
 def fetch_data(args: argparse.Namespace) -> int | None:
     """``p2psim data fetch``."""
-    from p2psim.data.downloads import fetch, terms
+    from p2psim.data.sources.downloaded import fetch, terms
 
     print(terms(args.name), flush=True)
     if not args.yes:
         if not sys.stdin.isatty():
-            raise InputError("nobody can be asked here; --yes accepts licence and size")
+            raise InputError("no terminal to ask for confirmation; --yes accepts licence and size")
         if input("Fetch it? [y/N] ").strip().lower() not in ("y", "yes"):
             complain("nothing was fetched")
             return 1
@@ -47,26 +48,32 @@ def fetch_data(args: argparse.Namespace) -> int | None:
 
 
 def _mark(text: str) -> str:
-    if len(text) != 1:
-        raise argparse.ArgumentTypeError(f"must be one character, got {text!r}")
+    text = "\t" if text == r"\t" else text
+    if len(text) != 1 or text in '"\r\n' or not text.isascii():
+        raise argparse.ArgumentTypeError(f"must be one character, such as ; or \\t for a tab, got {text!r}")
     return text
 
 
 @command(
     "describe",
-    "say what each column of a CSV or Parquet file holds, and what it would become",
+    "print what each column of a CSV or Parquet file holds, and what it would become",
     option("file FILE", "a CSV file, or a Parquet file named .parquet or .pq"),
-    option("--separator MARK", "what separates fields; a comma by default", _mark, default=","),
-    option("--decimal MARK", "decimal mark of numbers; a point by default", choices=(".", ","), default="."),
+    option("--separator MARK", "what separates fields; a comma by default", _mark),
+    option("--decimal MARK", "decimal mark of numbers; a point by default", choices=(".", ",")),
     json="print it as JSON, with all counts",
 )
 def describe_file(args: argparse.Namespace) -> None:
     """``p2psim data describe``."""
     from p2psim.data.describing import describe
 
-    told = describe(args.file, args.separator, args.decimal)
+    if args.separator == args.decimal and args.decimal is not None:
+        raise InputError(
+            f"--separator, --decimal: both are {args.decimal}; if a comma separates fields and numbers with a "
+            'decimal comma are in quotation marks ("1,5"), give --decimal alone'
+        )
+    described = describe(args.file, args.separator or ",", args.decimal or ".")
     if args.json:
-        print_json(told)
+        print_json(described)
         return
     rows = [
         {
@@ -76,14 +83,25 @@ def describe_file(args: argparse.Namespace) -> None:
             "values": _values(column),
             "becomes": column["becomes"],
         }
-        for column in told["columns"]
+        for column in described["columns"]
     ]
-    print_table(rows, f"{told['path']}: {counted(told['rows'], 'row')}", most=len(rows))
-    if told["y"]:
-        print_wrapped(f"y could be: {', '.join(told['y'][:5])}")
-    owners = [f"{name} (smallest owner: {told['smallest'][name]:,})" for name in told["partition"][:5]]
+    print_table(rows, f"{described['path']}: {counted(described['rows'], 'row')}", most=len(rows))
+    classes = described["classes"]
+    for what, names in (
+        ("y could be", [name for name in described["y"] if name not in classes]),
+        ("y could be, with data.classes: all", [name for name in described["y"] if name in classes]),
+    ):
+        if names:
+            print_wrapped(f"{what}: {', '.join(names[:5])}")
+    owners = [
+        f"{name} (smallest owner: {described['smallest'][name]:,})" for name in described["partition"][:5]
+    ]
     if owners:
         print_wrapped(f"owners could be named by: {', '.join(owners)}")
+    written = {"separator": args.separator, "decimal": args.decimal}
+    keys = ", ".join(f"{key}: {json.dumps(mark)}" for key, mark in written.items() if mark)
+    if keys:
+        print_wrapped(f"in a scenario: data.source: {{kind: csv, path: {described['path']}, {keys}, y: …}}")
 
 
 def _values(column: dict[str, Any]) -> str:
@@ -91,11 +109,8 @@ def _values(column: dict[str, Any]) -> str:
     if column["least"] is not None:
         return f"{show(column['least'])} to {show(column['most'])}"
     most = ", ".join(f"{name} ({rows:,})" for name, rows in list(column["counts"].items())[:3])
-    return (
-        f"{column['different'] or 0:,}: {most}{', …' if (column['different'] or 0) > 3 else ''}"
-        if most
-        else ""
-    )
+    different = column["different"] or 0
+    return f"{different:,}: {most}{', …' if different > 3 else ''}" if most else ""
 
 
 data = group(

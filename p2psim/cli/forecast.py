@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.arguments import OVERRIDES, command, load_scenario, number, option
+from p2psim.cli.arguments import OVERRIDES, as_given, command, load_scenario, number, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import MOST_ROWS, print_json, print_table, table_rows
 
@@ -19,7 +19,7 @@ _MOMENTS = 8
 
 @command(
     "forecast",
-    "say what runs will reach without running them, and whom it pays to join",
+    "predict the results of runs without running them, and which owners gain by joining",
     option(
         "scenario SCENARIO",
         "a scenario file of a central learner, of coordinate descent, of averaging or of decentralised SGD",
@@ -32,7 +32,7 @@ _MOMENTS = 8
     ),
     option(
         "--best",
-        "also search the horizon, ρ (or c₁) and allocation that make the forecast least for the budgets",
+        "also search for the horizon, ρ (or c₁) and allocation with the smallest forecast for these budgets",
     ),
     option(
         "--coalitions",
@@ -62,7 +62,7 @@ _MOMENTS = 8
     ),
     option(
         "--statistics-seed S",
-        "with --statistics-epsilon: noise that can be repeated, and so taken off; to study, not to publish",
+        "with --statistics-epsilon: noise that can be repeated, and so removed; to study, not to publish",
         whole=(),
     ),
     *OVERRIDES,
@@ -73,7 +73,7 @@ def forecast(args: argparse.Namespace) -> None:
     """``p2psim forecast``."""
     from p2psim.analysis.forecasts.exchange import read_parties
     from p2psim.analysis.forecasts.study import forecast_scenario
-    from p2psim.report.forecasts import draw_forecasts
+    from p2psim.report.forecasts import MOST_CELLS, draw_forecasts
     from p2psim.scenario.notices import lines
 
     scenario = load_scenario(args.scenario, args)
@@ -82,22 +82,15 @@ def forecast(args: argparse.Namespace) -> None:
         return
     of_export = ("party", "statistics_epsilon", "statistics_delta", "statistics_seed")
     _refuse(args, of_export, "--export-statistics")
-    forecasts = forecast_scenario(
-        scenario,
-        args.calibrate,
-        args.best,
-        coalitions=args.coalitions,
-        statistics=read_parties(args.statistics),
-        confirm_cells=args.confirm_cells,
-    )
-    drawn = [str(path) for path in draw_forecasts(forecasts, args.figures)] if args.figures else []
+    parties, more = read_parties(args.statistics), as_given(args, "coalitions", "confirm_cells")
+    forecasts = forecast_scenario(scenario, args.calibrate, args.best, statistics=parties, **more)
+    drawn = [str(path) for path in draw_forecasts(forecasts, args.figures, scenario)] if args.figures else []
     if args.json:
         print_json({"name": scenario.name, "cells": [cell.as_tree() for cell in forecasts], "figures": drawn})
         return
     # Those of learners first.
-    for symbol in sorted(
-        {cell.forecast.symbol: None for cell in forecasts}, key=lambda symbol: symbol != "ψ"
-    ):
+    symbols = dict.fromkeys(cell.forecast.symbol for cell in forecasts)
+    for symbol in sorted(symbols, key=lambda symbol: symbol != "ψ"):
         _show([cell for cell in forecasts if cell.forecast.symbol == symbol], symbol, scenario.name)
     if args.coalitions:
         _show_coalitions(forecasts)
@@ -108,6 +101,8 @@ def forecast(args: argparse.Namespace) -> None:
         print(f"approximate: {line}")
     for name in drawn:
         print(f"figure: {name}")
+    if drawn and len(forecasts) > MOST_CELLS:
+        print(f"note: {len(forecasts)} cells; the first {MOST_CELLS} have their own figures")
 
 
 def _show(forecasts: "Sequence[CellForecast]", symbol: str, name: str) -> None:
@@ -154,7 +149,7 @@ def _refuse(args: argparse.Namespace, names: Sequence[str], other: str) -> None:
     """Refuse options that only another has a use for."""
     for name in names:
         if getattr(args, name) is not None:
-            raise InputError(f"--{name.replace('_', '-')} goes with {other}")
+            raise InputError(f"--{name.replace('_', '-')} needs {other}")
 
 
 def export_statistics(scenario: "Scenario", args: argparse.Namespace) -> None:
@@ -165,11 +160,8 @@ def export_statistics(scenario: "Scenario", args: argparse.Namespace) -> None:
         raise InputError("--export-statistics takes the scenario's data, and --statistics does not: give one")
     if args.statistics_epsilon is None:
         _refuse(args, ("statistics_delta", "statistics_seed"), "--statistics-epsilon")
-    how = Disclosure(
-        float("inf") if args.statistics_epsilon is None else args.statistics_epsilon,
-        args.statistics_delta or 0.0,
-        args.statistics_seed,
-    )
+    epsilon = float("inf") if args.statistics_epsilon is None else args.statistics_epsilon
+    how = Disclosure(epsilon, args.statistics_delta or 0.0, args.statistics_seed)
     parties = exported(scenario, args.party, how)
     write_parties(parties, args.export_statistics)
     columns = ("owner", "records", "numbers", "mechanism", "sensitivity", "noise", "ε", "δ")
@@ -193,8 +185,8 @@ def _exported(party: "Party") -> tuple[Any, ...]:
 def _promise(charge: "Charge | None") -> str:
     """What is promised to those whose records they are."""
     if charge is None:
-        return "exact: nothing is promised to those whose records these are; --statistics-epsilon adds noise"
+        return "exact statistics protect no record; --statistics-epsilon adds noise"
     if charge.seed is not None:
-        return "not private: whoever knows the seed can take the noise off; leave out --statistics-seed"
+        return "not private: anybody who knows the seed can remove the noise; leave out --statistics-seed"
     delta = f", δ = {charge.delta:g}" if charge.delta else ""
-    return f"each owner is charged ε = {charge.epsilon:g}{delta}, once, beside what its answers in a run cost"
+    return f"each owner is charged ε = {charge.epsilon:g}{delta}, once, in addition to its answers in a run"

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 #: Commands in the order of the help: module and name.
 _COMMANDS = (
-    "run.run", "check.check", "show.show", "plot.plot", "report.report", "verify.verify", "audit.audit",
-    "forecast.forecast", "account.account", "compare.compare", "data.data", "new.start", "catalogue.list_names",
-    "catalogue.schema", "completion.completion",
+    "run.run", "run.check", "show.show", "plot.plot", "plot.report", "verify.verify", "audit.audit",
+    "forecast.forecast", "account.account", "compare.compare", "show.export", "data.data", "new.start",
+    "catalogue.list_names", "catalogue.schema", "catalogue.completion",
 )  # fmt: skip
-_KEPT = "what was finished is kept, the same command goes on from there"
+_KEPT = "finished simulations are kept; the same command continues from there"
 
 
 def parser() -> ArgumentParser:
@@ -29,8 +29,8 @@ def parser() -> ArgumentParser:
     top = ArgumentParser(
         prog="p2psim",
         description="Simulate private, asynchronous and decentralised machine learning.",
-        epilog="Exit codes: 0 done; 1 a run failed (what was finished is kept); 2 bad input (nothing was "
-        "written); 130 interrupted (what was finished is kept).",
+        epilog="Exit codes: 0 done; 1 a run failed (finished simulations are kept); 2 bad input (nothing was "
+        "written); 130 interrupted (finished simulations are kept).",
     )
     top.add_argument("--version", action="version", version=f"p2psim {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -53,21 +53,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    lines = False
+    lines, is_process = False, arguments is None
     try:
         import sys
         from contextlib import nullcontext
 
         from p2psim.core.interrupts import ignore_interrupts_afterwards, leave_at_once
 
-        with ignore_interrupts_afterwards(arguments is None):
+        if is_process:
+            _start_fast()
+        with ignore_interrupts_afterwards(is_process):
             arguments = sys.argv[1:] if arguments is None else arguments
             with leave_at_once(INTERRUPTED):
                 from p2psim.cli.streams import lasting_streams, standard_error_as_lines, wanted
 
                 lines = wanted(arguments)
             with lasting_streams(), standard_error_as_lines() if lines else nullcontext():
-                return _done(arguments, lines)
+                return _done(arguments, lines, is_process)
     except KeyboardInterrupt:
         if not lines:
             from p2psim.core.interrupts import say_interrupted
@@ -76,14 +78,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _done(arguments: Sequence[str], lines: bool) -> int:
+def _start_fast() -> None:
+    """Have this process, which is a command of ours, look for no garbage among what it imports, and for no plugins."""
+    import gc
+    import os
+
+    gc.disable()
+    # Pydantic would read the metadata of all installed packages; no check of ours is to be changed by them.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
+def _done(arguments: Sequence[str], lines: bool, is_process: bool) -> int:
     """Do what the arguments say; with `lines`, say what is wrong as JSON."""
+    import gc
     import sys
     import traceback
     from contextlib import nullcontext
     from importlib import import_module
 
-    from p2psim.cli.completion import complete
+    from p2psim.cli.catalogue import complete
     from p2psim.core.errors import InputError, P2PSimError
     from p2psim.core.interrupts import ended_as_interrupted, leave_at_once
     from p2psim.core.printing import complain
@@ -102,6 +115,9 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
             # Here and not above: `--help` must not wait for it.
             for module in args.needs:
                 import_module(module)
+            if is_process:
+                gc.freeze()
+                gc.enable()
         for text in arguments:
             if any("\ud800" <= character <= "\udfff" for character in text):
                 raise InputError(f"the argument {text!a} is not text")
@@ -114,7 +130,11 @@ def _done(arguments: Sequence[str], lines: bool) -> int:
         sys.stdout.flush()
         return code or DONE
     except InputError as error:
-        return end(error, BAD_INPUT)
+        code = end(error, BAD_INPUT)
+        strange = any(fault.names_part for fault in error.faults)
+        if strange and not any(text.startswith("--parts") for text in arguments):
+            complain("parts and metrics of your own are known with --parts MODULE", "note", lines)
+        return code
     except P2PSimError as error:
         return end(error, FAILED)
     except KeyboardInterrupt:

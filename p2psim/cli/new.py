@@ -1,13 +1,14 @@
-"""``p2psim new``: start a scenario from a shipped one, or a part of your own from a template with its test."""
+"""``p2psim new``: write a new scenario from a shipped one, or a new part from a template with its test."""
 
 import argparse
 import keyword
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from p2psim.cli.arguments import command, option, read_template
+from p2psim.cli.arguments import command, option, read_template, tables_of
 from p2psim.core.errors import Fault, InputError
 
 _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
@@ -15,17 +16,18 @@ _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
 
 @command(
     "new",
-    "start a scenario from a shipped one, or a part of your own",
+    "write a new scenario from a shipped one, or a new part",
     option("name NAME", "the file becomes NAME.yaml; of a part NAME.py"),
-    option(
-        "--part KIND", "write a part of this kind that works, and its test: topology, loss, star-training, …"
-    ),
+    option("--part KIND", "write a working part of this kind, and its test: topology, loss, metric, …"),
     option("--from TEMPLATE", "see p2psim list", dest="template", default="three_banks"),
     needs=("p2psim.scenario.model",),
 )
 def start(args: argparse.Namespace) -> None:
     """``p2psim new``."""
-    files = [new(args.name, args.template)] if args.part is None else new_part(args.part, args.name)
+    if args.part is None:
+        files = [new(args.name, args.template), *map(Path, tables_of(read_template(args.template)))]
+    else:
+        files = new_part(args.part, args.name)
     print(*files, sep="\n")
 
 
@@ -40,7 +42,7 @@ def _is_plain(name: str) -> bool:
 
 
 def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> Path:
-    """Write a new scenario file from a shipped one, comments and all.
+    """Write a new scenario file from a shipped one, comments and all, and the tables that it names beside it.
 
     Parameters
     ----------
@@ -75,15 +77,22 @@ def new(name: str, template: str = "three_banks", folder: str | Path = ".") -> P
     text, replaced = _NAME_LINE.subn(lambda match: f"name: {written}{match[1] or ''}", text, count=1)
     assert replaced, f"the shipped scenario {template} has no name"
     path = Path(folder) / f"{name}.yaml"
-    _write({path: text})
+    tables = {Path(folder) / table: content for table, content in tables_of(text).items()}
+    there = [table for table, content in tables.items() if _holds(table, content)]
+    _write({path: text} | {table: tables[table] for table in tables if table not in there})
     return path
+
+
+def _holds(path: Path, content: str) -> bool:
+    """Whether a file is there already as it would be written."""
+    return path.is_file() and path.read_bytes() == content.encode()
 
 
 def _write(files: Mapping[Path, str]) -> None:
     """Write files that are not there yet, or none of them."""
     for path in files:
         if os.path.lexists(path):
-            raise InputError(Fault("is there already; nothing was written", path=str(path)))
+            raise InputError(Fault("already exists; nothing was written", path=str(path)))
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,17 +103,26 @@ def _write(files: Mapping[Path, str]) -> None:
             raise InputError(fault) from error
 
 
-#: Kinds that a file can be written of, and two choices of keys with which its test makes the part.
-TEMPLATES: Mapping[str, tuple[str, str]] = {
-    "topology": ("", "agents=9, reach=2"),
-    "loss": ("", "delta=0.5"),
-    "exchange": ("", "reverse=True"),
-    "channel": ("", "most=0.2, jitter=0.5"),
-    "availability": ("", "up=2.0, down=3.0"),
-    "algorithm": ("commits=50", "time=3.0, learning_rate=0.5"),
-    "star-training": ("commits=5", "time=3.0, local_steps=2"),
-    "graph-training": ("commits=50", "time=3.0, local_steps=2"),
-    "model": ("", "intercept=False"),
+#: Kinds that a file can be written of, and what follows the name of its class where its test tries the part: keys, or
+#: nothing where the class itself is the part.
+TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "topology": ("()", "(agents=9, reach=2)"),
+    "loss": ("()", "(delta=0.5)"),
+    "exchange": ("()", "(reverse=True)"),
+    "channel": ("()", "(most=0.2, jitter=0.5)"),
+    "availability": ("()", "(up=2.0, down=3.0)"),
+    "algorithm": ("(commits=50)", "(time=3.0, learning_rate=0.5)"),
+    "star-training": ("(commits=5)", "(time=3.0, local_steps=2)"),
+    "graph-training": ("(commits=50)", "(time=3.0, local_steps=2)"),
+    "model": ("()", "(intercept=False)"),
+    "metric": ("",),
+    "figure": ("",),
+    "source": ("()", "(points=7, noise=0.0)"),
+    "feature": ("()", "(degree=3)"),
+    "partition": ("()", "(agents=4, shuffled=True)"),
+    "mechanism": ("()",),
+    "allocation": ("()", "(releases=3, part=0.9)"),
+    "accountant": ("",),
 }
 
 _TEST = '''"""Whether the part keeps the protocol of its kind."""
@@ -115,9 +133,21 @@ from p2psim.testing import check_part
 
 
 def test_{module}() -> None:
-    check_part({name}({keys}))
-    check_part({name}({others}))
-'''
+{checks}'''
+
+
+def _trouble(module: str, folder: Path) -> str:
+    """Why no module should be called so; empty where one may."""
+    from importlib.util import find_spec
+
+    from p2psim.scenario.notices import DEVICES
+
+    if DEVICES.fullmatch(module):
+        return f"{module}.py is a device on Windows"
+    spec = None if (folder / f"{module}.py").exists() else find_spec(module)
+    if spec is not None or module in sys.stdlib_module_names:
+        return f"{module}.py would hide the module {module}, which Python or an installed package has"
+    return ""
 
 
 def new_part(kind: str, name: str, folder: str | Path = ".") -> list[Path]:
@@ -140,24 +170,33 @@ def new_part(kind: str, name: str, folder: str | Path = ".") -> list[Path]:
     Raises
     ------
     InputError
-        If the kind is unknown, the name cannot be a part's, or a file is there already or cannot be written; then
-        nothing is.
+        If the kind is unknown, the name cannot be a part's, hides a module or is taken, or a file is there already or
+        cannot be written; then nothing is.
     """
     from importlib.resources import files
 
+    import p2psim.scenario.rules  # noqa: F401  registers metrics
+    from p2psim.core import registry
+
     if kind not in TEMPLATES:
-        raise InputError(
-            f"--part: there is no file to begin with for {kind!r}, only for {', '.join(TEMPLATES)}"
-        )
+        message = f"--part: there is no file to begin with for {kind!r}, only for {', '.join(TEMPLATES)}"
+        raise InputError(message)
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) or keyword.iskeyword(name):
-        raise InputError(
-            f"{name!r} is no name of a part: small letters, digits and hyphens, such as my-{kind}"
-        )
+        message = f"{name!r} is no name of a part: small letters, digits and hyphens, such as my-{kind}"
+        raise InputError(message)
     module, class_name = name.replace("-", "_"), "".join(word.capitalize() for word in name.split("-"))
+    if trouble := _trouble(module, Path(folder)):
+        message = f"{name!r} cannot be the name of a part: {trouble}; choose another, such as my-{name}"
+        raise InputError(message)
+    registered = "algorithm" if kind.endswith("-training") else kind
+    for taken in {name, module} & registry.parts(registered).names.keys():
+        message = f"there is a part of the kind {registered} that is called {taken!r}; choose another name"
+        raise InputError(message)
     text = (files("p2psim.testing") / "templates" / f"{kind}.txt").read_text(encoding="utf-8")
     for word, value in (("__NAME__", name), ("__CLASS__", class_name), ("__MODULE__", module)):
         text = text.replace(word, value)
-    test = _TEST.format(module=module, name=class_name, keys=TEMPLATES[kind][0], others=TEMPLATES[kind][1])
+    checks = "".join(f"    check_part({class_name}{keys})\n" for keys in TEMPLATES[kind])
+    test = _TEST.format(module=module, name=class_name, checks=checks)
     written = {Path(folder) / f"{module}.py": text, Path(folder) / f"test_{module}.py": test}
     _write(written)
     return list(written)

@@ -1,10 +1,16 @@
-"""``p2psim plot``: draw the figures of a run."""
+"""``p2psim plot`` draws the figures of a run, ``p2psim report`` a page of it, as one HTML file."""
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from p2psim.cli.arguments import ANY, as_given, command, number, option, read_references
+from p2psim.cli.arguments import ANY, as_given, command, number, option, read_references, templates
+from p2psim.core.errors import InputError
 from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
 from p2psim.core.printing import print_json
+
+if TYPE_CHECKING:
+    from p2psim.runs.result import Result
 
 
 @command(
@@ -13,7 +19,7 @@ from p2psim.core.printing import print_json
     option("run RUN", "a run folder"),
     option(
         "--kind KIND",
-        f"{', '.join(KIND_NAMES)}; or one of --parts; may be given again; {EVERYTHING} for all that the run "
+        f"{', '.join(KIND_NAMES)}; or one of --parts; may be repeated; {EVERYTHING} for all that the run "
         "can give; by default what the scenario says under figure, or all",
         action="append",
     ),
@@ -33,7 +39,11 @@ from p2psim.core.printing import print_json
         default=(0.25, 0.75),
         metavar=("LOW", "HIGH"),
     ),
-    option("--log", "log axis for the values; by default they decide", action=argparse.BooleanOptionalAction),
+    option(
+        "--log",
+        "log axis for the values; by default the values decide",
+        action=argparse.BooleanOptionalAction,
+    ),
     option("--title TEXT", "title of the figures"),
     option(
         "--width WIDTH",
@@ -42,17 +52,17 @@ from p2psim.core.printing import print_json
     ),
     option(
         "--format FORMAT",
-        "png, svg or pdf; may be given again; png and svg by default; the numbers drawn come beside, as CSV",
+        "png, svg or pdf; may be repeated; png and svg by default; the numbers drawn come beside, as CSV",
         choices=("png", "svg", "pdf"),
         action="append",
     ),
     option("--target X", "of targets: the value of the metric that is to be reached", number),
     option(
         "--reference KEY=VALUE",
-        "of paired: a swept key and its value in the cells that all others are compared with; may be given again",
+        "of paired: a swept key and its value in the cells that all others are compared with; may be repeated",
         repeated=True,
     ),
-    option("--out DIR", "where to; figures in the run folder by default"),
+    option("--out DIR", "folder for the figures; figures in the run folder by default"),
     json="print the names of the files as JSON",
     needs=("p2psim.runs.result",),
 )
@@ -61,15 +71,64 @@ def plot(args: argparse.Namespace) -> None:
     from p2psim.runs.result import Result
     from p2psim.runs.unfinished import so_far
 
-    files = (so_far(args.run) or Result.load(args.run)).plot(
-        args.kind,
-        folder=args.out,
-        reference=read_references(args.reference),
-        quantile=tuple(args.quantile),
-        **as_given(args, "metric", "against", "target", "facet", "agent", "log", "title", "width"),
-        **({"format": args.format} if args.format else {}),
-    )
+    result = so_far(args.run) or Result.load(args.run)
+    words = as_given(args, "metric", "against", "target", "facet", "agent", "log", "title", "width")
+    words |= {"reference": read_references(args.reference), "quantile": tuple(args.quantile)}
+    words |= {"format": args.format} if args.format else {}
+    files = result.plot(args.kind, folder=args.out, **words)
     if args.json:
         print_json([str(file) for file in files])
     else:
         print(*files, sep="\n")
+
+
+@command(
+    "report",
+    "write a page of a run: results, privacy, agents, and a player of one recorded replica, in one HTML file",
+    option("run RUN", "a run folder"),
+    option("--cell I", "the cell whose replica is played; 0 by default", whole=ANY, default=0),
+    option("--replica R", "the replica that is played; the first one of the cell by default", whole=ANY),
+    option("--from T", "play from this simulated time on", number, dest="begin"),
+    option("--to T", "play until this simulated time", number, dest="end"),
+    option("--verify", "recompute the run as p2psim verify does, and show the result on the page"),
+    option("--out FILE", "the file to write; report.html in the run folder by default"),
+    json="print the file's name and size as JSON",
+    needs=("p2psim.runs.result",),
+)
+def report(args: argparse.Namespace) -> None:
+    """``p2psim report``."""
+    from p2psim.cli.verify import verify_and_keep
+    from p2psim.report.page import write_page
+    from p2psim.runs.result import Result
+
+    result = Result.load(args.run)
+    _check_place(result, args.out)
+    out = None if args.out is None else Path(args.out)
+    checked = verify_and_keep(result) if args.verify else None
+    question = templates().get(result.described.name.replace("-", "_"), "")
+    played = as_given(args, "cell", "replica", "begin", "end")
+    path = write_page(result, out, question=question, checked=checked, **played)
+    if args.json:
+        print_json({"file": str(path), "bytes": path.stat().st_size})
+    else:
+        print(path)
+
+
+def _check_place(result: "Result", out: str | None) -> None:
+    """Refuse a place that is no file's, or is that of a file of the run."""
+    from p2psim.core.faults import path_of
+    from p2psim.runs import manifest, store
+
+    if out is None:
+        return
+    place = path_of("--out", out)
+    if place.is_dir():
+        raise InputError(f"--out: {out} is a folder; give the name of a file")
+    if not place.absolute().parent.is_dir():
+        raise InputError(f"--out: there is no folder {place.parent}")
+    own = {
+        result.path.resolve() / name
+        for name in (*result.described.files, manifest.NAME, store.VERDICT, store.LOCK)
+    }
+    if place.resolve() in own:
+        raise InputError(f"--out: {out} is a file of the run; choose another")

@@ -1,11 +1,11 @@
-"""``p2psim run``: run every cell and replica of a scenario into a run folder."""
+"""``p2psim run`` runs every cell and replica of a scenario into a run folder; ``p2psim check`` says what that costs."""
 
 import argparse
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from p2psim.cli.arguments import ANY, OVERRIDES, command, load_scenario, option
+from p2psim.cli.arguments import ANY, OVERRIDES, as_given, command, load_scenario, option
 from p2psim.cli.show import notes_on, print_result
 from p2psim.core.errors import InputError
 from p2psim.core.printing import complain, print_json
@@ -13,6 +13,7 @@ from p2psim.core.printing import complain, print_json
 if TYPE_CHECKING:
     from p2psim.runs.result import Result
     from p2psim.scenario.model import Scenario
+
 
 #: Options that are handed on as they are given.
 _AS_GIVEN = ("jobs", "overwrite", "executor", "scheduler", "check_events", "confirm_cells", "arguments")
@@ -25,7 +26,7 @@ _AS_GIVEN = ("jobs", "overwrite", "executor", "scheduler", "check_events", "conf
     option("--out DIR", "the run folder; runs/NAME by default"),
     *OVERRIDES,
     option("--jobs N", "number of processes; by default one per core where it pays", whole=(1, 10_000)),
-    option("--executor", "who does the work", choices=("local", "dask"), default="local"),
+    option("--executor", "where simulations run", choices=("local", "dask"), default="local"),
     option("--scheduler ADDRESS", "of the Dask scheduler; without it a cluster is started here"),
     option("--overwrite", "replace the results that the folder holds"),
     option("--check-events", "check the invariants of every event stream"),
@@ -39,7 +40,7 @@ _AS_GIVEN = ("jobs", "overwrite", "executor", "scheduler", "check_events", "conf
     ),
     option("--quiet", "no progress and no notices; warnings stay"),
     json="print the results as JSON",
-    needs=("p2psim.runs.runner", "p2psim.runs.result"),
+    needs=("p2psim.runs.runner", "p2psim.runs.result", "p2psim.simulation.simulate"),
 )
 def run(args: argparse.Namespace) -> None:
     """``p2psim run``."""
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     from p2psim.scenario.notices import is_repeated
 
     if (args.cell is None) != (args.replica is None):
-        raise InputError("--cell and --replica go together")
+        raise InputError("--cell and --replica must be given together")
     lines = args.progress == "json"
     scenario = load_scenario(args.scenario, args)
     if not args.quiet and not is_compiled():
@@ -59,14 +60,9 @@ def run(args: argparse.Namespace) -> None:
         shown.add(warning)
         complain(warning, "warning", lines)
 
-    result = run(
-        scenario,
-        args.out,
-        progress="none" if args.quiet else args.progress,
-        only=None if args.cell is None else (args.cell, args.replica),
-        tell=tell,
-        **{name: getattr(args, name) for name in _AS_GIVEN},
-    )
+    only = None if args.cell is None else (args.cell, args.replica)
+    given = as_given(args, *_AS_GIVEN) | {"progress": "none" if args.quiet else args.progress}
+    result = run(scenario, args.out, only=only, tell=tell, **given)
     asked = scenario if scenario.tune is None else result.scenario
     notes = [] if args.cell is not None else _beside_what_was_asked(result, asked)
     for warning in result.warnings:
@@ -89,9 +85,11 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
     notes = list(stop_notes(described.cells))
     if held and max(held.values()) > most(scenario.replicas):
         replicas = f"{max(held.values())} replicas held, {most(scenario.replicas)} asked for"
-        notes.append(f"{replicas}: the table is of all that are held; choose another --out for fewer")
+        notes.append(
+            f"{replicas}: the table covers all replicas in the folder; choose another --out for fewer"
+        )
     if earlier:
-        notes.append(f"{cells_named(earlier)}: of an earlier sweep, not of the one asked for")
+        notes.append(f"{cells_named(earlier)}: from an earlier sweep, not from this one")
     return notes
 
 
@@ -105,3 +103,41 @@ def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
         return
     print_result(result, table, notes)
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")
+
+
+@command(
+    "check",
+    "validate scenarios, and show what their runs would cost",
+    option("scenarios SCENARIO", "scenario files", nargs="+"),
+    option(
+        "--no-pilot",
+        "do not simulate for a second to estimate the time",
+        dest="pilot",
+        action="store_false",
+    ),
+    option(
+        "--jobs N", "processes that the time is estimated for; one per core by default", whole=(1, 10_000)
+    ),
+    *OVERRIDES,
+    json="print it as JSON",
+    needs=("p2psim.runs.checking", "p2psim.scenario.model"),
+)
+def check(args: argparse.Namespace) -> None:
+    """``p2psim check``."""
+    from p2psim.runs.checking import check_scenario
+
+    reports, faults = [], []
+    for path in args.scenarios:
+        try:
+            scenario = load_scenario(path, args)
+            options = as_given(args, "confirm_cells", "pilot", "jobs")
+            reports.append(check_scenario(scenario, path, **options))
+        except InputError as error:
+            faults += error.faults
+    if args.json:
+        print_json([report.as_tree() for report in reports])
+    else:
+        for report in reports:
+            report.show()
+    if faults:
+        raise InputError(*faults)

@@ -1,7 +1,9 @@
-"""``p2psim show``: the table of a finished run again, for a terminal, a spreadsheet or a paper."""
+"""``p2psim show`` and ``export``: a finished run for a terminal, a spreadsheet, a paper, or TensorBoard."""
 
 import argparse
 from collections.abc import Sequence
+from itertools import chain, product
+from pathlib import Path
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,7 @@ def show(args: argparse.Namespace) -> None:
     """``p2psim show``."""
     from p2psim.runs.result import Result
     from p2psim.runs.summary import latex
+    from p2psim.runs.verdict import kept, said
 
     result = Result.load(args.run)
     table = result.summary()
@@ -40,17 +43,17 @@ def show(args: argparse.Namespace) -> None:
         known = list(dict.fromkeys(table[column]))
         for name in wanted:
             if name not in known:
-                raise InputError(
-                    f"--{column}: no {column} {name!r} in {args.run}; there is {', '.join(known)}"
-                )
+                raise InputError(f"--{column}: no {column} {name!r} in {args.run}; known: {', '.join(known)}")
         if wanted:
             table = table[table[column].isin(wanted)]
     rows = table.astype(object).to_dict("records")
+    verdict = kept(result)
+    checked = [said(verdict)] if verdict else []
     if args.format == "text":
-        print_result(result, table, most=len(table))
+        print_result(result, table, checked, most=len(table))
         return
     # Numbers go elsewhere; what must be said with them is said all the same.
-    for note in notes_on(result, table):
+    for note in (*checked, *notes_on(result, table)):
         complain(note, "note")
     if args.format == "json":
         print_json(rows)
@@ -83,11 +86,10 @@ def print_result(
     from p2psim.runs.tables import FLAG_MEANINGS
 
     shown = readable(table, result.swept)
-    raised = [flag for flags in shown["flags"] for flag in flags.split(", ") if flag]
-    letters = dict(zip(dict.fromkeys(raised), ascii_lowercase, strict=False))
-    shown["flags"] = [
-        " ".join(letters[flag] for flag in flags.split(", ") if flag) for flags in shown["flags"]
-    ]
+    raised = list(map(_flags_in, shown["flags"]))
+    marks = map("".join, chain(*(product(ascii_lowercase, repeat=length) for length in (1, 2, 3))))
+    letters = dict(zip(dict.fromkeys(chain(*raised)), marks, strict=False))
+    shown["flags"] = [" ".join(letters[flag] for flag in flags) for flags in raised]
     rows = shown.astype(object).to_dict("records")
     how = ", medians [and quartiles]" if (table["replicas"] > 1).any() else ""
     title = f"{result.described.name}: last recorded values over replicas{how}"
@@ -98,3 +100,31 @@ def print_result(
         print_wrapped(f"  {letter}  {flag}{meaning}", " " * 5)
     for note in (*notes, *notes_on(result, table)):
         print(f"note: {note}")
+
+
+def _flags_in(text: str) -> list[str]:
+    """Flags between commas that are not inside of a part, as of a tuned value."""
+    flags: list[str] = []
+    is_open = False
+    for piece in text.split(", "):
+        flags = [*flags[:-1], f"{flags[-1]}, {piece}"] if is_open else [*flags, piece]
+        is_open = sum(map(flags[-1].count, "([{")) > sum(map(flags[-1].count, ")]}"))
+    return [flag for flag in flags if flag]
+
+
+@command(
+    "export",
+    "write the metrics of a run for TensorBoard: a run there for each cell and replica",
+    option("run RUN", "a run folder"),
+    option("--out DIR", "an empty or new folder; tensorboard in the run folder by default"),
+    needs=("p2psim.runs.result",),
+)
+def export(args: argparse.Namespace) -> None:
+    """``p2psim export``."""
+    from p2psim.report.tensorboard import export as write
+    from p2psim.runs.result import Result
+
+    result = Result.load(args.run)
+    out = result.path / "tensorboard" if args.out is None else Path(args.out)
+    written = write(result, out)
+    print(f"{out}: {len(written)} runs; look at them with: tensorboard --logdir {out}")

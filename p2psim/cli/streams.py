@@ -10,6 +10,7 @@ import codecs
 import io
 import json
 import os
+import re
 import sys
 import threading
 import unicodedata
@@ -49,7 +50,14 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("p2psim-spelled", _spell)
 
 
-class _Outlet(io.FileIO):
+#: Characters that command a terminal, which names in a table may have; on standard error escapes are of progress.
+_HIDDEN = (
+    re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"),
+    re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"),
+)
+
+
+class Outlet(io.FileIO):
     """A file descriptor to which nobody need listen: what is written after the reader has gone is dropped.
 
     So a command ends as it would have ended, with its own exit code. Any other fault of standard output is raised,
@@ -57,8 +65,13 @@ class _Outlet(io.FileIO):
     """
 
     def write(self, data: Any) -> int:
+        """Write bytes; to a terminal, those that would move its cursor are spelled."""
+        hidden = _HIDDEN[self.fileno() == 2]
         try:
-            return super().write(data) or 0
+            if not hidden.search(data) or not self.isatty():
+                return super().write(data) or 0
+            super().write(hidden.sub(lambda found: b"\\x%02x" % found[0][0], bytes(data)))
+            return len(data)
         except OSError as error:
             _open_null(self.fileno(), os.O_WRONLY)
             if self.fileno() == 1 and not isinstance(error, BrokenPipeError):
@@ -105,7 +118,7 @@ def _lasting(stream: TextIO | None, original: TextIO | None, descriptor: int) ->
         with suppress(OSError):
             stream.flush()
         encoding, lines, through = stream.encoding, stream.line_buffering, stream.write_through
-    buffer = io.BufferedWriter(_Outlet(descriptor, "wb", closefd=False))
+    buffer = io.BufferedWriter(Outlet(descriptor, "wb", closefd=False))
     return io.TextIOWrapper(
         buffer, encoding, "p2psim-spelled", line_buffering=lines or descriptor == 2, write_through=through
     )

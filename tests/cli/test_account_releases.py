@@ -155,7 +155,7 @@ RELEASES = [
     (["--loss", "0.1", "--delta", "nan"], "--delta"),
     (["--loss", "0.1", "--epsilon", "-1"], "--epsilon: must be a number, at least 0, got -1"),
     (["--loss", "zero", "--delta", "1e-5"], "--loss: a loss must be a positive number, got 'zero'"),
-    (["--loss", "1", "--sensitivity", "1", "--delta", "1e-5"], "--sensitivity: belongs to --scale"),
+    (["--loss", "1", "--sensitivity", "1", "--delta", "1e-5"], "--sensitivity: needs --scale"),
     (["--scale", "1", "--sensitivity", "0", "--delta", "1e-5"], "--sensitivity: must be a positive number"),
     (["--loss", "1", "--count", "0", "--delta", "1e-5"], "--count: must be at least 1, got 0"),
     (["--loss", "1", "--rate", "2", "--delta", "1e-5"], "--rate: must be above 0 and at most 1, got 2"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2psim.cli.account.run import ranges
+from p2psim.cli.account.releases import ranges
 from p2psim.cli.main import main
 from p2psim.runs import manifest
 from p2psim.runs.result import Result
@@ -118,6 +118,21 @@ def test_a_table_of_agents_who_are_alike(tmp_path: Path, capsys: pytest.CaptureF
     assert "data_dependent_step" in printed
 
 
+def test_agents_that_spent_the_same_share_a_row_and_each_part_of_a_table_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = made(tmp_path / "run", privacy={"epsilon": np.inf})
+    made_by = result.ledger.groupby("agent")["releases"].max()
+    assert made_by.nunique() > 1
+    assert main(["account", "run", str(tmp_path / "run"), "--delta", "1e-5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heads = [line for line in lines if line.startswith("cell ") and ("ε " in line or "flags" in line)]
+    rows = [line for line in lines if f"{made_by.min()}–{made_by.max()}" in line]
+    assert len(rows) == 1, lines
+    assert len(heads) == 2
+    assert all(head.startswith("cell  agents  ") for head in heads), lines
+
+
 def test_numbers_in_few_words() -> None:
     assert ranges([0, 1, 2, 5, 7, 8]) == "0–2, 5, 7–8"
     assert ranges([4]) == "4"
@@ -128,7 +143,7 @@ def test_bad_input_ends_in_2(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     made(tmp_path / "run", privacy={"delta": None, "accountant": "basic"})
     for arguments, message in (
         ([str(tmp_path / "nowhere")], "there is no such run folder"),
-        ([str(tmp_path / "run")], "--delta or --epsilon: one must be given"),
+        ([str(tmp_path / "run")], "give --delta or --epsilon, since the run has no δ"),
         ([str(tmp_path / "run"), "--delta", "2"], "--delta: must be"),
         (
             [str(tmp_path / "run"), "--delta", "1e-5", "--cell", "1"],

@@ -71,6 +71,15 @@ def test_checking_loads_no_plots_and_no_tables() -> None:
     assert not unwanted & loaded_by("from p2psim import Scenario, TorchModel")
 
 
+def test_a_run_on_drawn_records_loads_no_library_that_it_does_not_use(scenario: str) -> None:
+    unwanted = {"networkx", "rustworkx", "matplotlib", "seaborn", "sklearn", "scipy.optimize", "scipy.stats"}
+    loaded = loaded_by(
+        f"from p2psim.cli.main import main\nmain(['run', {scenario!r}, '--jobs', '1', '--quiet'])"
+    )
+    assert "p2psim.simulation.simulate" in loaded
+    assert not (unwanted | {"pyarrow.dataset"}) & loaded
+
+
 def test_names_of_the_package() -> None:
     import p2psim
 
@@ -155,12 +164,13 @@ def test_run_says_what_the_folder_holds_beside_what_was_asked(
     assert notes(*more) == []
     fewer = notes("--replicas", "1")
     assert fewer == [
-        "note: 2 replicas held, 1 asked for: the table is of all that are held; choose another --out for fewer",
-        "note: cells 2-3: of an earlier sweep, not of the one asked for",
+        "note: 2 replicas held, 1 asked for: the table covers all replicas in the folder; choose another --out for "
+        "fewer",
+        "note: cells 2-3: from an earlier sweep, not from this one",
     ]
     assert notes(*more) == []
     assert notes("--set", "sweep.privacy.epsilon=[20, 100, 10]") == [
-        "note: cell 3: of an earlier sweep, not of the one asked for"
+        "note: cell 3: from an earlier sweep, not from this one"
     ]
     assert main(["run", scenario, "--jobs", "1", "--replicas", "1", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["notes"]) == 2
@@ -244,7 +254,7 @@ def test_engines_give_the_same_bytes(scenario: str) -> None:
         (["run", "tiny.yaml", "--set", "learning.algorithm.rho=-1"], "learning.algorithm.rho: must be"),
         (["run", "tiny.yaml", "--set", "data.partition={kind: sizes, sizes: [1, 2]}"], "data.partition"),
         (["run", "tiny.yaml", "--jobs", "0"], "--jobs: must be at least 1, got 0"),
-        (["run", "tiny.yaml", "--cell", "0"], "--cell and --replica go together"),
+        (["run", "tiny.yaml", "--cell", "0"], "--cell and --replica must be given together"),
         (["run", "tiny.yaml", "--cell", "2", "--replica", "0"], "cell: must be from 0 to 1, got 2"),
         (["run", "tiny.yaml", "--scheduler", "tcp://x:1"], "scheduler is for executor dask"),
         (["run", "tiny.yaml", "--out", "tiny.yaml"], "is a file, not a folder"),
@@ -340,6 +350,24 @@ def test_check_shows_facts_first_and_few_agents(scenario: str, capsys: pytest.Ca
     assert lines[0].startswith("tiny.yaml: 2 cells × 1 replica, about ")
     assert "… and up to 10 more agents in each cell; --json has all" in lines
     assert sum(line.split()[:1] == ["0"] for line in lines) == 1 + 20
+
+
+def test_check_says_what_is_swept_once_in_a_table_of_several_blocks(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swept = "sweep={privacy.epsilon: [11, 12], learning.algorithm.form: [printed, corrected]}"
+    assert main(["check", scenario, "--no-pilot", "--set", swept]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = lines.index("what is known of each cell") + 1
+    table = lines[
+        first : next(
+            i for i, line in enumerate(lines) if i > first and line[:3].lstrip(" ") and line[0] == " "
+        )
+    ]
+    heads = [line for line in table if line.startswith("cell")]
+    assert [line.count("epsilon") for line in heads] == [1] + [0] * (len(heads) - 1)
+    assert sum("printed" in line for line in table) == 2
+    assert sum(line.split()[:1] == ["0"] for line in table) == len(heads)
 
 
 def test_check_shows_cells_with_and_without_privacy_in_one_table(

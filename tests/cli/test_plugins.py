@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from plugin_cases import PARTS, PLUGINS, p2psim, within
+from plugin_cases import PARTS, PLUGINS, p2psim, started, within
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,7 @@ def test_without_the_parts_their_names_are_unknown(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "unknown kind 'caveman'; known: star, complete" in done.stderr
     assert "unknown kind 'huber'; known: squared" in done.stderr
+    assert done.stderr.endswith("note: parts and metrics of your own are known with --parts MODULE\n")
 
 
 def test_list_and_schema_know_them() -> None:
@@ -76,6 +77,7 @@ def test_list_and_schema_know_them() -> None:
     assert "Caveman" not in json.loads(within("schema").stdout)["$defs"]
 
 
+@pytest.mark.verification
 def test_an_installed_package_needs_no_option(tmp_path: Path) -> None:
     """What pip leaves of an installed package: its files, and metadata with the entry point."""
     shutil.copytree(PLUGINS / "p2psim_example_parts", tmp_path / "p2psim_example_parts")
@@ -86,8 +88,8 @@ def test_an_installed_package_needs_no_option(tmp_path: Path) -> None:
     (metadata / "top_level.txt").write_text("p2psim_example_parts\n")
     out = tmp_path / "run"
     scenario = str(PLUGINS / "caveman.yaml")
-    done = p2psim("run", scenario, "--out", str(out), "--jobs", "2", paths=(tmp_path,))
+    done = started("run", scenario, "--out", str(out), "--jobs", "2", paths=(tmp_path,))
     assert done.returncode == 0, done.stderr
     (origin,) = json.loads((out / "manifest.json").read_text())["made_by"]["parts"].values()
     assert (origin["package"], origin["version"]) == ("p2psim-example-parts", "0.1.0")
-    assert p2psim("verify", str(out), paths=(tmp_path,)).returncode == 0
+    assert started("verify", str(out), paths=(tmp_path,)).returncode == 0

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 from graph_cases import graph_scenario
@@ -11,6 +12,7 @@ from small_study import tree
 
 import p2psim
 from p2psim.cli.main import main
+from p2psim.cli.show import print_result
 
 STAR = tree(record={"metrics": ["relative_fitness", "staleness"], "every": 10})
 
@@ -46,6 +48,21 @@ def test_the_text_has_a_column_for_each_metric(folder: Path, capsys: pytest.Capt
     for value in table[["median", "q25", "q75"]].to_numpy().ravel():
         assert f"{value:.4g}" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_flags_are_told_apart_by_letters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A comma inside of a part is none between flags; there may be more flags than letters."""
+    result = p2psim.Result.load(folder)
+    table = result.summary()
+    table = table[table["metric"] == "staleness"].head(2)
+    many = [f"raised_{number}" for number in range(28)]
+    chosen = "tuned: {kind: clip, bound: [1, 2]}"
+    print_result(result, table.assign(flags=[", ".join(many), f"{chosen}, {many[0]}"]))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    of_flag = {" ".join(words[1:]): words[0] for words in lines if words[1:2] and "_" in words[1]}
+    assert [of_flag[flag] for flag in many] == [*ascii_lowercase, "aa", "ab"]
+    assert ["ac", *chosen.split()] in lines
+    assert any(words[-2:] == ["ac", "a"] for words in lines)
 
 
 def test_rows_that_a_key_does_not_concern_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """What is printed never decides how a command ends: not its characters, nor a reader that goes, nor a closed stream."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from p2psim.cli.streams import spelled
+from p2psim.cli.streams import Outlet, spelled
 
 STAR = """
 name: star
@@ -148,15 +149,28 @@ def test_an_interrupt_while_python_ends_changes_no_exit_code(arguments: list[str
 def test_an_interrupt_while_schemas_are_built_stays_an_interrupt() -> None:
     script = (
         "import os, signal, sys, threading\n"
-        "from p2psim.scenario.model import Scenario, _rebuild\n"
+        "from p2psim.core import part_types, registry\n"
+        "from p2psim.scenario.model import Scenario\n"
         "for seconds in (0.001, 0.01, 0.05, 0.1):\n"
-        "    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "    try:\n"
-        "        while True: _rebuild()\n"
+        "        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "        while True:\n"
+        "            Scenario.model_rebuild(force=True)\n"
+        "            part_types._validator.cache_clear()\n"
+        "            part_types._validator(registry.parts('topology')['ring'], 'ring')\n"
         "    except KeyboardInterrupt: print('interrupted')\n"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert ran.stdout.split() == ["interrupted"] * 4, ran.stderr
+
+
+def ready(process: subprocess.Popen[str]) -> None:
+    """Wait until p2psim handles signals, which Python handles in its own way until then."""
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        if int(status.split("SigCgt:")[1].split()[0], 16) & 1 << signal.SIGTERM - 1:
+            return
+        time.sleep(0.01)
 
 
 def test_an_interrupt_at_any_moment_of_a_short_command(here: Path) -> None:
@@ -167,9 +181,24 @@ def test_an_interrupt_at_any_moment_of_a_short_command(here: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
-            time.sleep(0.1 * tenths)
+            ready(process)
+            time.sleep(0.05 * tenths)
             process.send_signal(signal.SIGINT)
             _, said = process.communicate()
         assert process.returncode in (0, 130)
         assert "Traceback" not in said
         assert process.returncode == 0 or said.startswith("p2psim: interrupted")
+
+
+@pytest.mark.parametrize(("descriptor", "escape"), [(1, r"\x1b"), (2, "\x1b")])
+def test_a_terminal_gets_no_commands_out_of_names(
+    descriptor: int, escape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = os.openpty()
+    monkeypatch.setattr(Outlet, "fileno", lambda self: descriptor)
+    monkeypatch.setattr(Outlet, "isatty", lambda self: True)
+    with Outlet(theirs, "wb") as outlet:
+        text = "bell \x07, ε\tnext \x1b[2J\n".encode()
+        assert outlet.write(text) == len(text)
+        assert os.read(ours, 100).decode() == f"bell \\x07, ε\tnext {escape}[2J\r\n"
+    os.close(ours)

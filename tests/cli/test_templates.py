@@ -1,8 +1,11 @@
+import numpy as np
 import pytest
 
 from p2psim.cli.arguments import read_template, templates
+from p2psim.cli.main import main
 from p2psim.cli.new import new
 from p2psim.core.errors import InputError
+from p2psim.data.records import DataRequest
 from p2psim.scenario.model import Scenario
 
 
@@ -24,7 +27,22 @@ def test_a_new_one_is_the_template_under_another_name(template, tmp_path):
     assert [a for a, _ in different] == ["name: my-study"]
     made = Scenario.load(path)
     assert made.name == "my-study"
-    assert made == Scenario.parse(read_template(template)).model_copy(update={"name": "my-study"})
+    assert made == Scenario.parse(read_template(template), str(path)).model_copy(update={"name": "my-study"})
+
+
+def test_tables_of_a_template_are_written_beside_it(tmp_path, capsys, monkeypatch):
+    """Once: another scenario from the same one finds the table there, unless it is another."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "yours"):
+        assert main(["new", name, "--from", "own_budgets"]) == 0
+        assert capsys.readouterr().out == f"{name}.yaml\nown_budgets.csv\n"
+        assert (
+            Scenario.load(f"{name}.yaml").data.source.load(DataRequest(np.zeros(2, np.uint64))).y.size == 600
+        )
+    (tmp_path / "own_budgets.csv").write_text("of mine")
+    assert main(["new", "others", "--from", "own_budgets"]) == 2
+    assert "own_budgets.csv: already exists; nothing was written" in capsys.readouterr().err
+    assert not (tmp_path / "others.yaml").exists()
 
 
 @pytest.mark.parametrize("name", ["12", "1e-5", "true", "null", "a study", "über"])
@@ -35,7 +53,7 @@ def test_names_that_yaml_would_take_for_something_else(name, tmp_path):
 def test_nothing_is_overwritten(tmp_path):
     path = new("a.yaml", folder=tmp_path)
     path.write_text("mine")
-    with pytest.raises(InputError, match=r"a\.yaml: is there already; nothing was written"):
+    with pytest.raises(InputError, match=r"a\.yaml: already exists; nothing was written"):
         new("a", folder=tmp_path)
     assert path.read_text() == "mine"
 

@@ -1,4 +1,4 @@
-"""``p2psim account network``: who learns what about whom when each adds Gaussian noise once and then all gossip."""
+"""``p2psim account network``: what agents learn about each other when all add Gaussian noise once, then gossip."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_IN_JSON = 300
 
 @command(
     "network",
-    "who learns what about whom when each adds Gaussian noise once and then all gossip",
+    "what agents learn about each other when each adds Gaussian noise once and then all gossip",
     option("scenario SCENARIO", "a scenario file, for its graph", nargs="?"),
     option("--topology YAML", "a graph instead: '{kind: ring, agents: 20}'"),
     option("--seed S", "of a random --topology; 0 by default", whole=(), default=0),
@@ -37,7 +37,7 @@ MOST_IN_JSON = 300
     option("--sensitivity D", "L2 sensitivity Δ; 1 by default", number, default=1.0),
     option("--delta D", "δ at which ε is reported", number, required=True),
     option("--colluders I,J,…", "agents whose views are added to everybody's"),
-    option("--out DIR", "where to draw the figures; none are drawn without"),
+    option("--out DIR", "folder for the figures; without it none are drawn"),
     json="print it as JSON",
 )
 def account_network(args: argparse.Namespace) -> None:
@@ -86,11 +86,8 @@ def account_network(args: argparse.Namespace) -> None:
         print(f"what an agent sends out itself (share 1): ε = {upward(alone)}")
         print("\n".join(files), end="\n" if files else "")
     if learned.doubtful.any():
-        complain(
-            f"for {int(learned.doubtful.sum())} agents rounding cannot tell whether a direction is seen; their "
-            "shares may be off",
-            "warning",
-        )
+        hidden = f"for {int(learned.doubtful.sum())} agents rounding hides whether a direction is seen"
+        complain(f"{hidden}; their shares may be wrong", "warning")
 
 
 def _draw(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from p2psim.cli.arguments import Option, number, one_of, option
 from p2psim.core.errors import InputError
+from p2psim.core.printing import exact
 from p2psim.core.text_tables import BeyondFloatError, decimal
 
 if TYPE_CHECKING:
@@ -66,9 +67,8 @@ def read_list(
     def entry(part: str) -> ReleaseEntry:
         match = _ENTRY.fullmatch(part)
         if match is None:
-            raise InputError(
-                f"{argument}: entries look like 0.1, 0.1x50 or gaussian:0.5@0.01x10, got {part!r}"
-            )
+            message = f"{argument}: entries look like 0.1, 0.1x50 or gaussian:0.5@0.01x10, got {part!r}"
+            raise InputError(message)
         name = match["noise"] or noise
         if name not in NOISES:
             raise InputError(f"{argument}: unknown noise {name!r} in {part!r}; known: {', '.join(NOISES)}")
@@ -81,14 +81,14 @@ def read_list(
             what = "loss" if sensitivity is None else "scale"
             raise InputError(f"{argument}: a {what} must be a positive number, got {match['number']!r}")
         if share is not None and not 0 < share <= 1:
-            raise InputError(f"{argument}: a sampling rate must be above 0 and at most 1, got {share:g}")
+            raise InputError(f"{argument}: a sampling rate must be above 0 and at most 1, got {exact(share)}")
         count = match["count"] or "1"
         if not (count.isdecimal() and int(count) >= 1):
             raise InputError(f"{argument}: a count must be a whole number, at least 1, got {count!r}")
         loss = number if sensitivity is None else sensitivity / number
         if not (math.isfinite(loss) and loss > 0):
             raise InputError(
-                f"{argument}: sensitivity by scale must be a positive number, got {loss:g} for {part!r}"
+                f"{argument}: sensitivity divided by scale must be a positive number, got {exact(loss)} for {part!r}"
             )
         return name, None if share == 1 else share, loss, int(count)
 
@@ -189,15 +189,12 @@ def chosen(named: Sequence[str] | None, noises: Sequence[Noise]) -> tuple[dict[s
             from p2psim.core.faults import unknown
 
             raise InputError(f"--accountant: {unknown('accountant', name, list(ACCOUNTANTS))}")
-    able = {
-        name: accountant for name, accountant in ACCOUNTANTS.items() if all(map(accountant.supports, noises))
-    }
+    able = {name: one for name, one in ACCOUNTANTS.items() if all(map(one.supports, noises))}
     for name in named or ():
         if name not in able:
             lacking = next(noise.name for noise in noises if not ACCOUNTANTS[name].supports(noise))
-            raise InputError(
-                f"--accountant: {name} cannot account for {lacking} releases; {', '.join(able)} can"
-            )
+            message = f"--accountant: {name} cannot account for {lacking} releases; {', '.join(able)} can"
+            raise InputError(message)
     if named:
         return {name: able[name] for name in dict.fromkeys(named)}, []
     return able, [name for name in ACCOUNTANTS if name not in able]
@@ -209,7 +206,7 @@ def read_at(args: argparse.Namespace) -> EvaluationPoint:
         delta = share("--delta", args.delta, zero=True)
         return EvaluationPoint(delta, None, "epsilon", "ε", f"δ = {delta:g}")
     if not (math.isfinite(args.epsilon) and args.epsilon >= 0):
-        raise InputError(f"--epsilon: must be a number, at least 0, got {args.epsilon:g}")
+        raise InputError(f"--epsilon: must be a number, at least 0, got {exact(args.epsilon)}")
     return EvaluationPoint(None, args.epsilon, "delta", "δ", f"ε = {args.epsilon:g}")
 
 
@@ -246,14 +243,15 @@ def positive(name: str, value: float) -> float:
         Naming the argument, what is expected and what was given.
     """
     if not (math.isfinite(value) and value > 0):
-        raise InputError(f"{name}: must be a positive number, got {value:g}")
+        raise InputError(f"{name}: must be a positive number, got {exact(value)}")
     return value
 
 
 def share(name: str, value: float, *, zero: bool = False) -> float:
     """Return a number that must lie between 0 and 1, 1 itself not, and 0 only if that is allowed."""
     if not (0 < value < 1 or (zero and value == 0)):
-        raise InputError(f"{name}: must be {'at least' if zero else 'above'} 0 and below 1, got {value:g}")
+        message = f"{name}: must be {'at least' if zero else 'above'} 0 and below 1, got {exact(value)}"
+        raise InputError(message)
     return value
 
 
@@ -262,6 +260,17 @@ def left_out_note(left_out: Sequence[str], noises: Sequence[Noise]) -> None:
     if left_out:
         names = ", ".join(dict.fromkeys(noise.name for noise in noises))
         print(f"left out: {', '.join(left_out)} (cannot account for all of: {names})")
+
+
+def assumed(noises: Sequence[Noise]) -> list[str]:
+    """What accounts of sampled releases assume, beside the sensitivity Δ to a replaced record."""
+    return sorted({noise.assumes for noise in noises if hasattr(noise, "assumes")})
+
+
+def assumed_note(noises: Sequence[Noise]) -> None:
+    """Print what an account of sampled releases assumes."""
+    for what in assumed(noises):
+        print(f"assumed: {what}")
 
 
 def check_rate(name: str, rate: float | None) -> None:
@@ -273,13 +282,13 @@ def check_rate(name: str, rate: float | None) -> None:
         Naming the argument, what is expected and what was given.
     """
     if rate is not None and not 0 < rate <= 1:
-        raise InputError(f"{name}: must be above 0 and at most 1, got {rate:g}")
+        raise InputError(f"{name}: must be above 0 and at most 1, got {exact(rate)}")
 
 
 #: The names of accountants.
 ACCOUNTANT = option(
     "--accountant NAME",
-    "who adds up; may be given again; by default all that can; p2psim list accountant shows them",
+    "an accountant; may be repeated; by default all that can handle the releases; p2psim list accountant shows them",
     action="append",
 )
 
@@ -287,7 +296,8 @@ ACCOUNTANT = option(
 NOISE = (
     option(
         "--noise",
-        "of releases that do not name their own; pure: only ε₀ is known; laplace by default",
+        "of releases that do not name their own; pure: only ε₀ is known; poisson-gaussian: Poisson samples of records "
+        "that add at most Δ/2 to a sum, as clipped gradients do; laplace by default",
         default="laplace",
         choices=NOISES,
     ),

@@ -1,39 +1,26 @@
-"""``p2psim account releases`` and ``calibrate``: what a list of releases costs, and what noise a budget takes."""
+"""``p2psim account releases``, ``calibrate`` and ``run``: what releases cost, and noise for a budget."""
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2psim.cli.account.options import (
-    ACCOUNTANT,
-    MOST,
-    NOISE,
-    EvaluationPoint,
-    at_point,
-    check_rate,
-    chosen,
-    downward,
-    left_out_note,
-    listed,
-    noise_of,
-    positive,
-    read_at,
-    read_list,
-    share,
-    upward,
-)
-from p2psim.cli.arguments import command, number, one_of, option
-from p2psim.core.errors import InputError
+from p2psim.cli.account import options
+from p2psim.cli.arguments import ANY, command, number, one_of, option
+from p2psim.core.errors import InputError, MissingPartError
 from p2psim.core.printing import print_json, print_table, table_rows
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
 
     from p2psim.privacy.accounting.accountant import Accountant
     from p2psim.privacy.accounting.charges import Charges
+    from p2psim.runs.ledger_check import Recounted
+
 
 _LIST = """\
 A list of releases is written LOSSxCOUNT,LOSSxCOUNT,…: `0.1x50,0.2x10`. The loss of a release is its sensitivity divided
@@ -53,15 +40,15 @@ _NOTES = (
 @command(
     "releases",
     "what a list of releases costs, by every accountant",
-    *NOISE,
+    *options.NOISE,
     one_of(
         option("--loss LIST", "loss of each release: 0.1, or 0.1x50,0.2x10"),
         option("--scale LIST", "scale of the noise instead, beside --sensitivity"),
     ),
     option("--sensitivity D", "Δ, for --scale; 1 by default", number),
     option("--count N", "times that the list is repeated", whole=(1,), default=1),
-    at_point(),
-    ACCOUNTANT,
+    options.at_point(),
+    options.ACCOUNTANT,
     option("--plot FILE.png", "draw accountants against the number of releases (PNG and SVG)"),
     option("--trade-off FILE.png", "draw δ against ε, and errors of any test (PNG and SVG)"),
     json="print it as JSON",
@@ -69,9 +56,9 @@ _NOTES = (
 )
 def account_releases(args: argparse.Namespace) -> None:
     """Print the accounts, and draw the figures that were asked for."""
-    at = read_at(args)
+    at = options.read_at(args)
     releases = _releases(args)
-    accountants, left_out = chosen(args.accountant, releases.noises)
+    accountants, left_out = options.chosen(args.accountant, releases.noises)
     costs = [(name, float(at.sums(accountant, releases)[0])) for name, accountant in accountants.items()]
     files = []
     # A curve of the least of all would hide the one that it is.
@@ -83,22 +70,26 @@ def account_releases(args: argparse.Namespace) -> None:
     if args.json:
         tree: dict[str, Any] = {"releases": releases.loss.size, "epsilon": at.epsilon, "delta": at.delta}
         tree["accountants"] = table_rows(("accountant", at.key), costs)
-        print_json({**tree, "not_able": left_out, "files": files})
+        tree |= {"not_able": left_out, "assumed": options.assumed(releases.noises), "files": files}
+        print_json(tree)
         return
-    rows = table_rows(("accountant", at.symbol), ((name, upward(cost)) for name, cost in costs))
+    rows = table_rows(("accountant", at.symbol), ((name, options.upward(cost)) for name, cost in costs))
     print_table(rows, f"{at.symbol} of {releases.loss.size:,} releases at {at.fixed}")
-    left_out_note(left_out, releases.noises)
+    options.left_out_note(left_out, releases.noises)
+    options.assumed_note(releases.noises)
     print("\n".join(files), end="\n" if files else "")
 
 
 def _releases(args: argparse.Namespace) -> Charges:
-    check_rate("--rate", args.rate)
+    options.check_rate("--rate", args.rate)
     if args.loss is not None:
         if args.sensitivity is not None:
-            raise InputError("--sensitivity: belongs to --scale; a loss is sensitivity by scale already")
-        return listed(read_list(args.loss, "--loss", args.noise, args.rate), args.count)
-    sensitivity = positive("--sensitivity", 1.0 if args.sensitivity is None else args.sensitivity)
-    return listed(read_list(args.scale, "--scale", args.noise, args.rate, sensitivity), args.count)
+            message = "--sensitivity: needs --scale; a loss is already the sensitivity divided by the scale"
+            raise InputError(message)
+        return options.listed(options.read_list(args.loss, "--loss", args.noise, args.rate), args.count)
+    sensitivity = options.positive("--sensitivity", 1.0 if args.sensitivity is None else args.sensitivity)
+    entries = options.read_list(args.scale, "--scale", args.noise, args.rate, sensitivity)
+    return options.listed(entries, args.count)
 
 
 def _save(file: str, argument: str, draw: Any) -> list[str]:
@@ -107,14 +98,13 @@ def _save(file: str, argument: str, draw: Any) -> list[str]:
 
     path = Path(file)
     if path.suffix not in (".png", ".svg") or not path.parent.is_dir():
-        raise InputError(
-            f"{argument}: a file NAME.png (or .svg) in a folder that is there is expected, got {file}"
-        )
+        message = f"{argument}: a file NAME.png (or .svg) in an existing folder is expected, got {file}"
+        raise InputError(message)
     with style.look():
         return list(map(str, files.save_all({path.stem: draw()}, path.parent)))
 
 
-def _growth(releases: Charges, accountants: dict[str, Accountant], at: EvaluationPoint) -> Figure:
+def _growth(releases: Charges, accountants: dict[str, Accountant], at: options.EvaluationPoint) -> Figure:
     """Accounts of the first so many releases of the list."""
     import numpy as np
 
@@ -154,36 +144,36 @@ def _names(releases: Charges) -> str:
 @command(
     "calibrate",
     "the noise that keeps a number of releases within a budget, or the releases that fit it",
-    *NOISE,
+    *options.NOISE,
     one_of(
         option("--count N", "releases with the same loss: print the loss", whole=(-(2**63),)),
         option("--loss L", "loss of each release: print how many", number),
     ),
     option("--epsilon E", "ε of the budget", number, required=True),
     option("--delta D", "δ of the budget; 0 by default", number, default=0.0),
-    ACCOUNTANT,
+    options.ACCOUNTANT,
     json="print it as JSON",
 )
 def calibrate(args: argparse.Namespace) -> None:
     """Print the largest loss, or the most releases, by each accountant."""
     import numpy as np
 
-    from p2psim.privacy.accounting.calibration import largest_loss, most_releases
+    from p2psim.privacy.accounting.accountants import largest_loss, most_releases
 
-    epsilon = positive("--epsilon", args.epsilon)
-    delta = share("--delta", args.delta, zero=True)
-    check_rate("--rate", args.rate)
-    noise = noise_of(args.noise, None if args.rate == 1 else args.rate)
-    accountants, left_out = chosen(args.accountant, [noise])
+    epsilon = options.positive("--epsilon", args.epsilon)
+    delta = options.share("--delta", args.delta, zero=True)
+    options.check_rate("--rate", args.rate)
+    noise = options.noise_of(args.noise, None if args.rate == 1 else args.rate)
+    accountants, left_out = options.chosen(args.accountant, [noise])
     if delta == 0:
         at_delta = [name for name, accountant in accountants.items() if accountant.needs_delta]
         if at_delta and (args.accountant or len(at_delta) == len(accountants)):
             raise InputError(f"--delta: must be given for {', '.join(at_delta)}")
         left_out += at_delta
         accountants = {name: accountants[name] for name in accountants if name not in at_delta}
-    if args.count is not None and not 1 <= args.count <= MOST:
-        raise InputError(f"--count: must be from 1 to {MOST:,}, got {args.count}")
-    losses: Any = np.ones(args.count) if args.count else positive("--loss", args.loss)
+    if args.count is not None and not 1 <= args.count <= options.MOST:
+        raise InputError(f"--count: must be from 1 to {options.MOST:,}, got {args.count}")
+    losses: Any = np.ones(args.count) if args.count else options.positive("--loss", args.loss)
     solve: Any = largest_loss if args.count else most_releases
     try:
         values = [(name, solve(each, noise, losses, epsilon, delta)) for name, each in accountants.items()]
@@ -194,16 +184,119 @@ def calibrate(args: argparse.Namespace) -> None:
         rows = table_rows(("accountant", "loss" if args.count else "releases"), values)
         rows = [row | {"scale": 1 / row["loss"]} if args.count else row for row in rows]
         tree = {"noise": noise.name, "epsilon": epsilon, "delta": delta, "accountants": rows}
-        print_json({**tree, "not_able": left_out})
+        print_json({**tree, "not_able": left_out, "assumed": options.assumed([noise])})
         return
     if args.count is None:
         rows = table_rows(("accountant", "most releases"), ((name, f"{most:,}") for name, most in values))
         print_table(rows, f"{noise.name} releases of loss {args.loss:g} within {budget}")
     else:
-        shown = ((name, downward(loss), upward(1 / loss)) for name, loss in values)
+        shown = ((name, options.downward(loss), options.upward(1 / loss)) for name, loss in values)
         print_table(
             table_rows(("accountant", "largest loss", "least scale"), shown),
             f"{args.count:,} releases with {noise.name} noise within {budget}, for sensitivity 1",
         )
     if left_out:
         print(f"left out: {', '.join(left_out)} (cannot account for {noise.name}, or need --delta)")
+    options.assumed_note([noise])
+
+
+#: Ranges of agents that a row of the table names.
+MOST_RANGES = 5
+
+
+@command(
+    "run",
+    "what the releases of a run cost, agent by agent, by every accountant",
+    option("run RUN", "a run folder"),
+    options.at_point("; that of the run by default"),
+    options.ACCOUNTANT,
+    option("--cell I", "this cell alone", whole=ANY),
+    json="print it as JSON",
+)
+def account_run(args: argparse.Namespace) -> None:
+    """Print what each cell's agents spent, the most over replicas."""
+    from p2psim.runs.ledger_check import recount
+    from p2psim.runs.result import Result
+    from p2psim.runs.verification import checked_partly
+
+    result = Result.load(args.run)
+    try:
+        if args.delta is None and args.epsilon is None:
+            args.delta = result.scenario.privacy.delta
+            if args.delta is None:
+                raise InputError("give --delta or --epsilon, since the run has no δ")
+        at = options.read_at(args)
+        runs = list(recount(result, args.cell))
+    except MissingPartError as error:
+        raise checked_partly(result, error) from None
+    noises = list(dict.fromkeys(noise for run in runs for noise in run.charges.used))
+    accountants, left_out = options.chosen(args.accountant, noises)
+    spent = []
+    for run in runs:
+        holders = run.scenario.privacy.overlap.holders
+        sums = {name: at.sums(by, run.charges, holders) for name, by in accountants.items()}
+        spent.append((run, sums))
+    if args.json:
+        agents = [row for run, sums in spent for row in _each(run, sums, at.key)]
+        print_json({"epsilon": at.epsilon, "delta": at.delta, "not_able": left_out, "agents": agents})
+        return
+    rows = []
+    for cell in dict.fromkeys(run.cell for run in runs):
+        replicas = [(run, sums) for run, sums in spent if run.cell == cell]
+        entry = result.described.cells[cell]
+        rows += [{"cell": cell, **entry.swept, **row} for row in _of_cell(replicas, at.symbol, entry.notes)]
+    title = f"{at.symbol} of agents' real records at {at.fixed}; the most over replicas"
+    print_table(rows, title, len(rows), keys=list(rows[0]).index("agents") + 1)
+    options.left_out_note(left_out, noises)
+
+
+def _each(run: Recounted, spent: dict[str, np.ndarray], key: str) -> list[dict[str, Any]]:
+    """A row of each agent."""
+    agents = range(run.charges.agents)
+    columns = ("cell", "replica", "agent", "releases", *(f"{key}_{name}" for name in spent), "flags")
+    numbers = zip(*(values.tolist() for values in spent.values()), strict=True)
+    rows = zip(agents, run.charges.made.tolist(), numbers, _flags(run), strict=True)
+    values = ((run.cell, run.replica, i, made, *row, raised) for i, made, row, raised in rows)
+    return table_rows(columns, values)
+
+
+def _flags(run: Recounted) -> list[list[str]]:
+    """What must be said with the numbers of each agent, as the ledger has it."""
+    from p2psim.runs.summary import raised_flags
+
+    raised = raised_flags(run.ledger)
+    return [list(raised.columns[row]) for row in raised.to_numpy()]
+
+
+def _of_cell(
+    runs: Sequence[tuple[Recounted, dict[str, np.ndarray]]], symbol: str, notes: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Rows of one cell: agents that spent the same have one together, with their least and most releases."""
+    import numpy as np
+
+    together: dict[tuple[Any, ...], list[int]] = {}
+    flags = [_flags(run) for run, _ in runs]
+    made = np.max([run.charges.made for run, _ in runs], axis=0)
+    for agent in range(len(made)):
+        most = [options.upward(float(max(spent[name][agent] for _, spent in runs))) for name in runs[0][1]]
+        raised = dict.fromkeys(name for of_run in flags for name in of_run[agent])
+        together.setdefault((*most, ", ".join([*raised, *notes])), []).append(agent)
+    columns = ("agents", "releases", *(f"{symbol} {name}" for name in runs[0][1]), "flags")
+    rows = ((ranges(agents), _between(made[agents]), *row) for row, agents in together.items())
+    return table_rows(columns, rows)
+
+
+def _between(numbers: np.ndarray) -> int | str:
+    """A whole number, or ``3–7`` where they differ."""
+    low, high = int(numbers.min()), int(numbers.max())
+    return low if low == high else f"{low:,}–{high:,}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Rising numbers in few words: 0–2, 5. Of many ranges the first, and how many numbers there are."""
+    from p2psim.scenario.yaml import runs_of
+
+    shown = [f"{low}" if low == high else f"{low}–{high}" for low, high in runs_of(numbers)]
+    if len(shown) > MOST_RANGES:
+        shown[MOST_RANGES:] = [f"… ({len(numbers)} in all)"]
+    return ", ".join(shown)
