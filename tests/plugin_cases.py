@@ -5,12 +5,15 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from children import forked
 from own_parts import kept, parts_of, show
 
 from p2psim.cli.main import main
+from p2psim.core import registry
 
 PLUGINS = Path(__file__).parent / "plugins"
 PACKAGE = "p2psim_example_parts"
@@ -19,8 +22,28 @@ PARTS = ["--parts", PACKAGE]
 Done = subprocess.CompletedProcess[str]
 
 
-def p2psim(*arguments: str, paths: tuple[Path, ...] = (PLUGINS,)) -> Done:
-    """Run the command with the package importable."""
+def p2psim(*arguments: str) -> Done:
+    """Run the command in a process forked from this one, which knows the package only if it is named."""
+
+    def task() -> int:
+        os.environ |= {
+            "PYTHONPATH": f"{PLUGINS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+            "NO_COLOR": "1",
+        }
+        sys.path.insert(0, str(PLUGINS))
+        registry.LOADED.clear()
+        show(parts_of(PACKAGE) if PACKAGE in arguments else {})
+        try:
+            return main(arguments)
+        except SystemExit as ended:
+            return int(ended.code or 0)
+
+    with tempfile.TemporaryDirectory() as place:
+        return forked(task, Path(place), seconds=200)
+
+
+def started(*arguments: str, paths: tuple[Path, ...] = (PLUGINS,)) -> Done:
+    """Run the command in a process of its own, with packages in these places importable."""
     path = os.pathsep.join([*map(str, paths), str(PLUGINS.parents[1]), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "p2psim", *arguments],

@@ -28,7 +28,7 @@ from p2psim.learning.metrics import StarMetric
 from p2psim.learning.reference import reference_gossip
 from p2psim.learning.sgd.protocol import OfLearner, OnGraph
 from p2psim.learning.steps import LearningAlgorithm
-from p2psim.network.exchanges import Gossip
+from p2psim.network.exchanges.gossip import Gossip
 from p2psim.network.graph import from_edges
 from p2psim.network.metrics import NetworkMetric
 from p2psim.network.section import Network
@@ -99,8 +99,7 @@ def _gossip(part: GossipAlgorithm) -> Iterator[str]:
     commits = events[events["kind"] == COMMIT]
     noise, start = random.standard_normal((commits.size, p)), random.standard_normal((n, p))
     order = np.lexsort((commits["release"], commits["agent"]))
-    rule = GraphRule(clip=1.0)
-    task = GraphTask(problem, rule, start)
+    task = GraphTask(problem, GraphRule(clip=1.0), start)
     replay = GossipReplay(part, task)
     replay.feed(events, noise)
     *_, last = reference_gossip(part, task, events, noise[order])
@@ -125,6 +124,7 @@ CHECKS: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "loss": parts.check_loss,
     "feature": parts.check_feature,
     "partition": parts.check_partition,
+    "source": parts.check_source,
     "mechanism": parts.check_mechanism,
     "allocation": parts.check_allocation,
     "accountant": parts.check_accountant,
@@ -143,8 +143,8 @@ def check_part(part: Any) -> None:
     Parameters
     ----------
     part : Options or type
-        A part with its keys, such as ``Caveman(cliques=3, members=4)``; the class of a metric or a figure. It must be
-        registered.
+        A part with its keys, such as ``Caveman(cliques=3, members=4)``; the class of a metric, figure or accountant.
+        It must be registered.
 
     Raises
     ------
@@ -158,6 +158,7 @@ def check_part(part: Any) -> None:
     few, of fixed seeds.
     """
     kind = kind_of(part)
+    part = part() if kind == "accountant" and isinstance(part, type) else part
     wrong = list(_of_any_part(part, kind))
     if not wrong and kind in CHECKS:
         try:
@@ -175,7 +176,8 @@ def _class_of(part: Any) -> type:
 
 def _of_any_part(part: Any, kind: str) -> Iterator[str]:
     name = name_of(part)
-    if not any(registered(kind).get(name) is known for known in (part, type(part))):
+    known = registered(kind).get(name)
+    if known is None or _class_of(known) is not _class_of(part):
         yield f"it is not registered as the {kind} {name!r}: put @p2psim.register above the class"
     if not (_class_of(part).__doc__ or "").strip():
         yield "its class has no docstring; p2psim list shows the first paragraph"

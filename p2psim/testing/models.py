@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 
 from p2psim.core.errors import SimulationError
-from p2psim.core.events import NEIGHBOURS
 from p2psim.core.randomness import Streams
 from p2psim.core.registry import place_of
 from p2psim.learning.losses import Logistic, Squared
@@ -14,11 +13,16 @@ from p2psim.learning.models import Linear
 from p2psim.learning.models.protocol import Model
 from p2psim.learning.sgd.problem import SharedProblem, TrainingTask
 from p2psim.learning.sgd.protocol import OfLearner, TrainingAlgorithm
-from p2psim.network.exchanges import Broadcast, Exchange, Gossip, Poll, Request, Round, Synchronous
+from p2psim.network.exchanges import Exchange
+from p2psim.network.exchanges.gossip import Gossip
+from p2psim.network.exchanges.request import Request
+from p2psim.network.exchanges.rounds import Poll, Round
+from p2psim.network.exchanges.synchronous import Broadcast, Synchronous
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
-from p2psim.network.topologies import Ring, Star
+from p2psim.network.topologies.regular import Ring, Star
 from p2psim.privacy.releases import ReleaseCounter, by_agent
+from p2psim.simulation.algorithms.training import receivers_of
 
 #: Records and their features, and numbers of classes that models of classes are tried with.
 RECORDS, FEATURES, CLASSES = 12, 3, (2, 4)
@@ -187,10 +191,7 @@ def _run(part: TrainingAlgorithm, exchange: Exchange) -> Iterator[str]:
     releases, _ = ReleaseCounter.empty(n, part.queries).read(events)
     noise = random.standard_normal((releases.agents.size, p)) * 0.01
     task = TrainingTask(problem, 1.0, 2, None, True, None, random.standard_normal(p))
-    each_sends = n if exchange.needs_learner else 2
-    replay = part.replay(
-        task, network.links, exchange, lambda of: np.where(of["peer"] == NEIGHBOURS, each_sends, 1)
-    )
+    replay = part.replay(task, network.links, exchange, receivers_of(network))
     replay.feed(events, noise)
     replay.check()
     *_, last = part.reference(task, network.links, exchange, events, noise[by_agent(releases)])

@@ -8,12 +8,14 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.errors import P2PSimError
 from p2psim.core.events import COMMIT, LEAVE, NEIGHBOURS, SEND
 from p2psim.core.randomness import Streams
-from p2psim.network.availability import Always, Availability, Bernoulli, Renewal
-from p2psim.network.channels.channel import Channel
+from p2psim.network.availability import Always, Availability, Bernoulli
+from p2psim.network.availability.renewal import Renewal
+from p2psim.network.channels.channel import Channel, ResendSame
 from p2psim.network.channels.effects import ChannelEffect, Delivery
-from p2psim.network.channels.retransmission import ResendSame
 from p2psim.network.compute import Compute
-from p2psim.network.exchanges import Broadcast, Exchange, Request
+from p2psim.network.exchanges import Exchange
+from p2psim.network.exchanges.request import Request
+from p2psim.network.exchanges.synchronous import Broadcast
 from p2psim.network.graph import Graph, from_edges, star_links
 from p2psim.network.members import Members
 from p2psim.network.section import Network
@@ -97,7 +99,7 @@ def check_exchange(part: Exchange) -> Iterator[str]:
     """Yield what is wrong with the events of an exchange."""
     for where, (channel, availability) in CONDITIONS.items():
         yield from _runs(where, _network(part, channel, availability))
-        if part.computes and not (part.delay_key and getattr(part, part.delay_key)):
+        if part.computes and not part.answer_delay:
             slow = _network(part, channel, availability, SLOW)
             yield from _runs(f"{where}, where agents take time to compute", slow)
     for updates in ("wake", "hear") if part.updates_on_hearing else ("wake",):

@@ -1,4 +1,4 @@
-"""The checks of losses, mechanisms, allocations, accountants, features, partitions and topologies."""
+"""The checks of losses, mechanisms, allocations, accountants, features, partitions, sources and topologies."""
 
 import itertools
 from collections.abc import Iterator
@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from p2psim.core.errors import InputError, MeaningError, P2PSimError
+from p2psim.core.errors import InputError, MeaningError, MissingSourceError, P2PSimError
 from p2psim.core.randomness import stream_key
+from p2psim.data.classes import Column
 from p2psim.data.features import apply_features
 from p2psim.data.features.maps import Feature
-from p2psim.data.labels import Column
 from p2psim.data.partitions import Partition, check_division
-from p2psim.data.records import Held
-from p2psim.learning.losses.protocol import Loss
+from p2psim.data.records import DataRequest, DataSource, Held, Table
+from p2psim.learning.losses import Loss
 from p2psim.learning.optimum import minimise
 from p2psim.network.changes import LinkChanges
 from p2psim.network.graph import Graph, TopologyInputs
-from p2psim.network.topologies.base import Topology
-from p2psim.network.topologies.changing import ChangingTopology
+from p2psim.network.topologies.base import ChangingTopology, Topology
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, PURE
@@ -162,8 +161,7 @@ def check_allocation(part: Allocation) -> Iterator[str]:
         yield f"limit gives {most} releases"
         return
     count = int(min(most, MANY))
-    none = np.zeros(count, np.int64)
-    releases = Releases(none, np.arange(count), np.arange(count) * 50)
+    releases = Releases(np.zeros(count, np.int64), np.arange(count), np.arange(count) * 50)
     forecast = RunForecast(np.array([20.0]), np.array([50.0]), 0.99)
     if isinstance(part, StatedLosses):
         shares = part.stated_losses(releases.numbers)
@@ -259,6 +257,62 @@ def check_feature(part: Feature) -> Iterator[str]:
             yield "a record's features depend on other records: map each row by itself, or set `data_dependent`"
 
 
+def check_source(part: DataSource) -> Iterator[str]:
+    """Yield what is wrong with the records that a source gives to three owners, with five public rows."""
+    for word in ("about", "citation", "licence"):
+        if not str(getattr(part, word, "")).strip():
+            yield f'it does not say what it is, or whose: {word}: ClassVar[str] = "..."'
+    requests = [DataRequest(stream_key(0, replica, "data"), 3, 5) for replica in (0, 0, 1)]
+    once: Any
+    try:
+        once, again, other = map(part.load, requests)
+    except MissingSourceError as error:
+        yield f"its records were not tried: {error}"
+        return
+    if not isinstance(once, Table | Held):
+        yield f"load gives a {type(once).__name__}, not a Table or Held of p2psim.data.records"
+        return
+    n, p = len(once.X), len(once.names)
+    if once.X.dtype != np.float64 or once.X.shape != (n, p) or not p:
+        yield f"X is of {once.X.dtype} and the shape {once.X.shape}, must be float64 ({n}, {p}): a column a name"
+        return
+    if np.shape(once.y) != (n,) or not np.isfinite(once.y).all():
+        yield f"y is not {n} finite numbers, one a record"
+    if not np.isfinite(once.X).all() and getattr(once, "fill", None) is None:
+        yield "a feature is no finite number, and `fill` does not say what replaces it"
+    if len(set(once.names)) != p:
+        yield f"two features have one name: {', '.join(once.names)}"
+    yield from _faults_of_owners(once)
+    if not _same_rows(once, again):
+        yield "the same key gives other records: take random numbers from generator(request.key) alone"
+    elif _same_rows(once, other) == part.generated:
+        yield "`generated` must say whether records are drawn: they differ with the key where it is set alone"
+
+
+def _same_rows(a: Table | Held, b: Table | Held) -> bool:
+    return np.array_equal(a.X, b.X, equal_nan=True) and np.array_equal(a.y, b.y)
+
+
+def _faults_of_owners(given: Table | Held) -> Iterator[str]:
+    n = len(given.X)
+    if given.classes and not np.isin(given.y, np.arange(len(given.classes))).all():
+        yield f"a label is no place of a class among {len(given.classes)}"
+    if isinstance(given, Held):
+        last = given.offsets[-1] if given.offsets.size else -1
+        if given.offsets.size != len(given.labels) + 1 or last != n or np.any(np.diff(given.offsets) < 0):
+            yield f"offsets do not divide {n} rows among {len(given.labels)} owners"
+        if given.public.shape[1:] != given.X.shape[1:] or len(given.public) != len(given.public_labels):
+            yield "public rows have other features than the records, or another number of labels"
+        return
+    for name, values in {**given.columns, **given.numbers}.items():
+        if len(values) != n:
+            yield f"the column {name} has {len(values)} values, and there are {n} records"
+    if given.held_by is not None and given.held_by not in given.columns:
+        yield f"held_by names the column {given.held_by}, which is not among columns"
+    if not 0 <= given.tests < n:
+        yield f"{given.tests} of {n} records are test records"
+
+
 #: Agents that a topology is asked for if it does not say how many there are.
 AGENTS = 12
 
@@ -276,8 +330,7 @@ def check_topology(part: Topology) -> Iterator[str]:
     differs = not all(_same(links, other) for other in others)
     if differs and not part.is_random:
         yield "the graph depends on the generator: set `is_random: ClassVar[bool] = True`"
-    changes = isinstance(part, ChangingTopology)
-    if part.is_random and not differs and not changes:
+    if part.is_random and not differs and not isinstance(part, ChangingTopology):
         yield "it says that it is random, and seven generators gave one graph"
     if isinstance(part, ChangingTopology) and number == links.agents:
         yield from _faults_of_changes(part, links, given)

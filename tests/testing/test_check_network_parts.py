@@ -11,12 +11,12 @@ from registered import registered
 
 import p2psim
 from p2psim.core import registry
-from p2psim.core.events import NONE
+from p2psim.core.events import NONE, SPENT
 from p2psim.core.randomness import Streams
 from p2psim.network.channels.effects import Delivery
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
-from p2psim.network.spec import RunningNetwork
+from p2psim.network.spec import Conduct, RunningNetwork
 from p2psim.testing import PartError, check_part
 
 
@@ -125,6 +125,48 @@ def void(_: int) -> None:
 )
 def test_bad_exchanges(part: type[Any], said: str) -> None:
     assert said in wrong_with(part)
+
+
+class _Pairs(_Exchange):
+    """Who wakes tells a neighbour, which answers; only who woke makes a release, with its update."""
+
+    kind: Literal["pairs"] = "pairs"  # type: ignore[assignment]
+
+    def needs_delivery(self, updates: str) -> bool:
+        return True
+
+    def start(self, world: RunningNetwork) -> None:
+        def wake(agent: int) -> None:
+            if world.is_spent(agent):
+                world.wake(agent, SPENT)
+                return
+            peer, cause = int(world.links.of(agent)[0]), world.wake(agent)
+            world.send(agent, (peer,), world.versions[agent], cause, NONE, answer, lambda *_: None)
+
+        def answer(agent: int, peer: int, delivery: int, *_: int) -> None:
+            world.send(peer, (agent,), world.versions[peer], delivery, NONE, update, lambda *_: None)
+            world.commit(peer, agent, delivery, NONE)
+
+        def update(peer: int, agent: int, delivery: int, *_: int) -> None:
+            if not world.is_spent(agent):
+                world.commit(agent, peer, delivery, world.release(agent))
+
+        world.start_clocks(wake)
+
+
+class _SaidPairs(_Pairs):
+    """The same, and it says so."""
+
+    kind: Literal["said-pairs"] = "said-pairs"  # type: ignore[assignment]
+
+    def conduct(self, updates: str, answerer_releases: bool) -> Conduct:
+        return Conduct("wakers")
+
+
+def test_an_exchange_answers_for_what_makes_its_releases() -> None:
+    registry.register(_SaidPairs)
+    check_part(_SaidPairs())
+    assert "release" in wrong_with(_Pairs)
 
 
 class _Effect(p2psim.ChannelEffect):

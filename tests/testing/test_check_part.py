@@ -313,7 +313,12 @@ class _Wanders(p2psim.GraphTraining):
             gradient(model)
         if self.fault == "changes":
             model += 1
-        return np.zeros(model.size + 1) if self.fault == "shape" else model
+        kinds = {
+            "complex": model * 1j,
+            "text": model.astype(str),
+            "masked": np.ma.masked_equal(model, model[0]),
+        }
+        return np.zeros(model.size + 1) if self.fault == "shape" else kinds.get(self.fault, model)
 
     def mix(self, model: np.ndarray, heard: Sequence[p2psim.Heard], memory: dict[str, Any]) -> np.ndarray:
         return model + (next(_COUNT) if self.fault == "memory" else 0)
@@ -325,9 +330,23 @@ class _Wanders(p2psim.GraphTraining):
         ("greed", "train of wanders asks for more gradients than a release has, 1: give more local_steps"),
         ("changes", "a run under synchronous fails: output array is read-only"),
         ("shape", "train of wanders must take and give models of shape (3,), got (4,)"),
+        ("complex", "train of wanders must take and give models of real numbers, got an array of complex128"),
+        ("text", "train of wanders must take and give models of real numbers, got an array of <U"),
+        ("masked", "train of wanders must take and give models of real numbers, got masked entries"),
         ("memory", "two replays of the same events under broadcast differ"),
     ],
 )
 def test_bad_training_algorithms(fault: str, said: str) -> None:
     registry.register(_Wanders)
     assert said in wrong_with(_Wanders(commits=5, fault=fault))
+
+
+def test_an_unknown_order_is_refused() -> None:
+    class Sideways(_Wanders):
+        """An algorithm whose steps come in no known order."""
+
+        kind: Literal["sideways"] = "sideways"
+        order: ClassVar[Any] = "sideways"
+
+    with pytest.raises(p2psim.core.errors.InputError, match=r"order must be one of .*'sideways'"):
+        Sideways(commits=5)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 import p2psim
 from p2psim.core.errors import MeaningError
-from p2psim.data.labels import Column
+from p2psim.data.classes import Column
 from p2psim.data.partitions import cut, number_of, numbered, proportional
 
 
