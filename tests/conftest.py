@@ -1,6 +1,7 @@
 """What all tests share: the same examples of properties in every run, and only the parts that ship unless asked for."""
 
 import os
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -15,8 +16,21 @@ settings.register_profile("p2psim", COMMON, max_examples=40)
 settings.register_profile("thorough", COMMON, max_examples=400, derandomize=False)
 settings.load_profile("p2psim")
 
+# Compile three kernels for all networks, and not one for each set of parts (`test_specialised_kernels`), in this
+# process and in those that tests start.
+os.environ["P2PSIM_TEST_ALL_PARTS"] = "1"
+
 # Tables fit the terminal: in tests it has the width that is taken where there is none.
 os.environ["COLUMNS"] = "80"
+
+# Started in the background or by nohup, a process ignores these, and so would each that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)  # ignored here still, and not where another program starts
+
+# No test switches the machine off, and flushing to disk would take longer than most runs of tests.
+os.fsync = lambda descriptor: None
 
 #: The package whose parts some tests register by importing it, which other tests must not see.
 EXAMPLES = "p2psim_example_parts"
@@ -44,13 +58,3 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 @pytest.fixture(scope="module", autouse=True)
 def _examples_only_where_they_are_named(request: pytest.FixtureRequest) -> None:
     _show_examples_only_where_they_are_named(Path(request.module.__file__))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _share_kernels() -> Generator[None, None, None]:
-    """Compile three kernels for all networks, and not one for each set of parts (`test_specialised_kernels`)."""
-    from p2psim.network.compiled_engine import run
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "ALL_PARTS", True)
-        yield

@@ -34,22 +34,21 @@ def parts_of(*packages: str) -> dict[Key, Any]:
 def show(wanted: dict[Key, Any]) -> None:
     """Register these parts from outside p2psim, and no others."""
     now = registered()
-    with registry.registering():
-        for _, kind, name in now.keys() - wanted.keys():
-            registry.forget(kind, name)
+    for _, kind, name in now.keys() - wanted.keys():
+        registry.forget(kind, name)
     registry.register_all([part for key, part in wanted.items() if key not in now])
 
 
 @contextmanager
 def kept() -> Iterator[None]:
     """Know at the end what was known before: other tests know the parts of p2psim alone."""
-    before, loaded = registered(), registry._LOADED.copy()
+    before, loaded = registered(), registry.LOADED.copy()
     try:
         yield
     finally:
         show(before)
-        registry._LOADED.clear()
-        registry._LOADED.update(loaded)
+        registry.LOADED.clear()
+        registry.LOADED.update(loaded)
 
 
 @contextmanager

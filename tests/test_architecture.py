@@ -97,9 +97,38 @@ def test_no_circle() -> None:
 def test_files_are_neither_long_nor_many() -> None:
     lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
     assert not {module: length for module, length in lengths.items() if length > 400}
-    assert (
-        len(MODULES) <= 400
-    )  # 300 before decentralised SGD, its models and its graphs; 360 before pages of runs
+    assert len(MODULES) <= 350
+
+
+def names_of_modules(path: Path) -> Iterator[str]:
+    """What a file imports from modules, reads of them or replaces in them; and all its texts."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    yield from imported.values()
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=name):
+                yield f"{imported.get(module)}.{name}"
+            case ast.Call(
+                func=ast.Attribute(attr="setattr"),
+                args=[ast.Name(id=module), ast.Constant(value=name), *_],
+            ):
+                yield f"{imported.get(module)}.{name}"
+            case ast.Constant(value=str(text)):
+                yield text
+
+
+def test_tests_use_no_private_name_of_a_module() -> None:
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        for name in names_of_modules(path):
+            module, _, last = name.rpartition(".")
+            is_private = last.startswith("_") and not last.endswith("__")
+            assert not (module in MODULES and is_private), f"{path.name} uses {name}"
 
 
 @pytest.mark.parametrize("arguments", [["-c", "import p2psim"], ["-m", "p2psim", "--help"]])

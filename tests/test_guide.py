@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from p2psim.data import downloads
+from p2psim.data.sources import downloaded
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def run(arguments: list[str], folder: Path) -> str:
 @pytest.mark.verification
 @pytest.mark.timeout(900)
 def test_the_guide_in_its_order(tmp_path: Path) -> None:
-    without = "movielens" if downloads.located(downloads.DOWNLOADS["movielens-100k"]) is None else None
+    without = "movielens" if downloaded.located(downloaded.DOWNLOADS["movielens-100k"]) is None else None
     shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
     ran = 0
     for number, (language, block) in enumerate(BLOCKS):

@@ -1,12 +1,15 @@
 """The built pages show what their sources and the docstrings say."""
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +58,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "site"
 
 
+@pytest.fixture(scope="module")
+def phone() -> Iterator[Any]:
+    """A window as narrow as a phone's; without Chromium, tests that need it are skipped unless they are required."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if os.environ.get("P2PSIM_TEST_CHROMIUM") != "required":
+        pytest.importorskip("playwright", reason='without playwright: pip install "p2psim[browser]"')
+        if chromium is None:
+            pytest.skip("without Chromium: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser.new_page(viewport={"width": 390, "height": 844})
+        browser.close()
+
+
 def test_navigation_names_each_page_once() -> None:
     """A strict build refuses dead links, and neither a page outside of the navigation nor an entry without a page."""
     named = re.findall(r": ([\w/-]+\.md)$", CONFIGURATION, re.MULTILINE)
@@ -71,7 +93,7 @@ def test_gallery_shows_each_scenario() -> None:
     specification.loader.exec_module(gallery)
     page = gallery.PAGE.read_text(encoding="utf-8")
     assert page == gallery.text(), "run python docs/make_gallery.py"
-    shipped = sorted(path.stem for path in (ROOT / "scenarios").iterdir())
+    shipped = sorted(path.stem for path in (ROOT / "scenarios").glob("*.yaml"))
     assert sorted(re.findall(r"^### (\w+)$", page, re.MULTILINE)) == shipped
 
 
@@ -104,3 +126,52 @@ def test_formulas_with_asterisks_are_on_the_pages(site: Path) -> None:
 
     assert "f(θ)/f(θ*) − 1" in text("theory")
     assert "f(θ) − f(θ*) = ∇f(θ*)ᵀd" in text("reference/api")
+
+
+#: Pages with the widest tables, formulas and code of each kind.
+WIDE = (
+    "index",
+    "benchmarks",
+    "gallery",
+    "theory",
+    "notebooks/three_banks",
+    "papers/w",
+    "reference/scenario-language",
+)
+
+
+@pytest.mark.parametrize("pages", [WIDE, pytest.param((), id="all", marks=pytest.mark.verification)])
+def test_no_page_is_wider_than_a_phone(site: Path, phone: Any, pages: tuple[str, ...]) -> None:
+    complaints: list[str] = []
+    phone.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+    phone.on("pageerror", lambda error: complaints.append(str(error)))
+    for page in [site / f"{page}.html" for page in pages] or sorted(site.rglob("*.html")):
+        if page.name == "404.html":  # its links begin at the root of a server
+            continue
+        phone.goto(page.as_uri(), wait_until="domcontentloaded")
+        excess = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+        assert phone.evaluate(excess) <= 0, page.relative_to(site)
+        assert phone.locator(".md-footer__link").count() > 0, f"{page.relative_to(site)}: no previous or next"
+    assert complaints == []
+
+
+def test_a_figure_can_be_enlarged_and_closed(site: Path, phone: Any) -> None:
+    phone.goto((site / "index.html").as_uri())
+    figure = phone.locator("article img").first
+    small = figure.bounding_box()["width"]
+    figure.focus()
+    phone.keyboard.press("Enter")
+    assert phone.locator("dialog.enlarged img").bounding_box()["width"] > 2 * small
+    phone.keyboard.press("Escape")
+    phone.locator("dialog.enlarged").wait_for(state="detached")  # a browser closes it a moment later
+    figure.click()
+    phone.locator("dialog.enlarged").click()
+    phone.locator("dialog.enlarged").wait_for(state="detached")
+
+
+@pytest.mark.parametrize("word", ["federated", "straggler", "client", "server", "DP-SGD", "noise multiplier"])
+def test_search_finds_words_of_others_in_the_glossary(word: str, site: Path, phone: Any) -> None:
+    phone.goto((site / "index.html").as_uri())
+    phone.keyboard.press("Control+k")
+    phone.keyboard.type(word)
+    phone.locator("a[href*='glossary.html?h=']").first.wait_for(state="attached", timeout=20_000)

@@ -73,13 +73,13 @@ def test_a_row_for_each_scenario_of_a_paper():
 
 @pytest.mark.parametrize("row", make_papers.ROWS, ids=lambda row: row.called)
 def test_rows_can_be_run_and_drawn(row, tmp_path):
+    small = parser().parse_args(row.run(tmp_path, small=True))
+    assert Scenario.load(small.scenario, [*small.set, f"replicas={small.replicas}"]).replicas == 1
     run = parser().parse_args(row.run(tmp_path))
     scenario = Scenario.load(run.scenario, [*run.set, f"replicas={run.replicas}"])
     plot = parser().parse_args(row.draw(tmp_path))
-    line = f"| `{row.called}` | {scenario.seed} | {row.replicas} |"
+    line = f"| `{row.called}` | {scenario.seed} | {row.replicas} | {row.seconds} |"
     assert line in PAGES[row.scenario[0]].splitlines()
-    swept = SCENARIOS[row.scenario].read_text(encoding="utf-8").partition("\nsweep:")[2]
-    assert all(f" {key}:" in swept for keys in row.surface for key in keys.split(" by "))
     kinds = plot.kind or [figure.kind for figure in scenario.figure]
     for image in row.images:
         assert image.split("-")[0] in kinds
@@ -88,9 +88,16 @@ def test_rows_can_be_run_and_drawn(row, tmp_path):
 
 def test_the_script_makes_each_image_of_the_pages_once():
     shown = sorted(name for page in PAGES.values() for name in re.findall(r"images/papers/(\w+)\.png", page))
-    made = sorted(name for row in make_papers.ROWS for name in (*row.images.values(), *row.surface.values()))
+    names = [name for row in make_papers.ROWS for name in (*row.images.values(), *row.surface, row.edges)]
+    made = sorted(filter(None, names))
     assert made == sorted(set(shown))
     assert made == sorted(path.stem for path in make_papers.IMAGES.glob("*.png"))
+
+
+def test_rows_that_do_more_than_a_scenario_and_its_figures_are_made_at_small_size_in_ci():
+    """All others are made there as the shipped scenarios that they are."""
+    wanted = {row.called for row in make_papers.ROWS if row.changes or row.surface or row.edges}
+    assert wanted == set(re.findall(r"--only (\w+)", (ROOT / ".ci/run").read_text(encoding="utf-8")))
 
 
 def test_numbers_are_those_of_the_last_records(tmp_path):
@@ -107,3 +114,76 @@ def test_numbers_are_those_of_the_last_records(tmp_path):
     assert float(line["mean"]) == pytest.approx(sum(ends) / 3)
     spread = (sum((ends - sum(ends) / 3) ** 2) / 2) ** 0.5
     assert float(line["standard error"]) == pytest.approx(spread / 3**0.5)
+
+
+@pytest.fixture(scope="module")
+def surfaces(tmp_path_factory):
+    """Few answers of few records: one key in two panels, ε, and an owner that does better alone in some cells."""
+    changes = (
+        "sweep={data.source.points: [300, 60], privacy.allocation: [horizon, {kind: cap, releases: 20}],"
+        " privacy.epsilon: [.inf, 10, 1]}",
+        "learning.algorithm.horizon=20",
+        "record={metrics: [relative_fitness, isolated_fitness], every: 10}",
+        "labels={}",
+        "replicas=2",
+    )
+    scenario = Scenario.load(SCENARIOS["w_fig3_surface"], changes)
+    return p2psim.run(scenario, tmp_path_factory.mktemp("surfaces") / "run", jobs=1, progress="none")
+
+
+def test_surfaces_show_means_of_last_values_and_frame_what_pays(surfaces):
+    figure = make_papers.surface(surfaces.path, (0, 2, 1))
+    rows = surfaces.metrics[surfaces.metrics["agent"].isin([0]) | surfaces.metrics["agent"].isna()]
+    last = rows[rows["step"] == rows["step"].max()]
+    keys = ["privacy.allocation", "privacy.epsilon", "data.source.points", "metric"]
+    means = last.groupby(keys, observed=True)["value"].mean()
+    framed = 0
+    for axes, name in zip(figure.axes[:2], ["horizon", "cap(releases=20)"], strict=True):
+        assert axes.get_title() == name.partition("(")[0]
+        assert [text.get_text() for text in axes.get_xticklabels()] == ["60", "300"]
+        assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "10", "no noise"]
+        cells = [means[name, epsilon, points] for epsilon in (1, 10, float("inf")) for points in (60, 300)]
+        written = [text.get_text() for text in axes.texts]
+        assert written == [f"{cell['relative_fitness']:.2g}" for cell in cells]
+        pays = [bool(cell["relative_fitness"] < cell["isolated_fitness"]) for cell in cells]
+        frames = {(patch.get_x() // 1, patch.get_y() // 1) for patch in axes.patches}
+        assert frames == {(at % 2, at // 2) for at, true in enumerate(pays) if true}
+        framed += len(frames)
+    assert 0 < framed < 12
+
+
+def test_vectors_along_edges_count_a_broadcast_for_each_neighbour(tmp_path):
+    """Four agents in a ring, of two neighbours each: descent sends two vectors an update, ADMM four a link.
+
+    What an update sends follows what is recorded with it.
+    """
+    step = "mu: 0.04, commits: 20, smoothness: data, start: local"
+    changes = (
+        "network.topology=ring",
+        "data.source.agents=4",
+        "data.source.dimension=3",
+        "record.every=5",
+        "replicas=2",
+        "sweep={zip: {network.exchange: [broadcast, {kind: gossip, mode: edge}], learning.algorithm: ["
+        f"{{kind: coordinate-descent, {step}}}, {{kind: gossip-admm, rho: {{mean_weight: 1}}, inner: 2, {step}}}]}}}}",
+        "labels={learning.algorithm: [descent, ADMM]}",
+    )
+    p2psim.run(Scenario.load(SCENARIOS["b_fig1"], changes), tmp_path / "run", jobs=1, progress="none")
+    gap, accuracy = make_papers.edges(tmp_path / "run").axes
+    for axes in (gap, accuracy):
+        assert [line.get_label() for line in axes.lines] == ["descent", "ADMM"]
+        assert [list(line.get_xdata()) for line in axes.lines] == [
+            pytest.approx([0, 8, 18, 28, 38]),
+            pytest.approx([0, 20, 40, 60, 80]),
+        ]
+
+
+def test_all_figures_take_less_than_half_an_hour_on_two_processors(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["make_papers.py", "--list"])
+    assert make_papers.main() == 0
+    _, *lines, total = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(ROWS)
+    minutes = sum((row.seconds + make_papers.DRAWING_SECONDS) / 60 for row in make_papers.ROWS)
+    assert total.startswith(f"{minutes:.0f} minutes of a processor")
+    assert minutes < 60
+    assert total in " ".join((ROOT / "docs/papers.md").read_text(encoding="utf-8").split())

@@ -65,11 +65,10 @@ def forget() -> None:
     """Be a process into which nothing has been let in."""
     registry.failures.cache_clear()
     sys.modules.pop("stranger", None)
-    with registry.registering():
-        for kind in registry.KINDS:
-            for name, part in list(registry.parts(kind).items()):
-                if registry.package_of(part) == "stranger":
-                    registry.forget(kind, name)
+    for kind in registry.KINDS:
+        for name, part in list(registry.parts(kind).items()):
+            if registry.package_of(part) == "stranger":
+                registry.forget(kind, name)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,7 @@ def strangers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "study.yaml")
     write(folder / "both.yaml", sweep={"privacy.mechanism": ["laplace", STUDY["privacy"]["mechanism"]]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_LOADED", {})
+        patch.setattr(registry, "LOADED", {})
         patch.syspath_prepend(folder)
         for name in ("study", "both"):
             run = ["run", str(folder / f"{name}.yaml"), "--out", str(folder / name), "--quiet"]
@@ -96,7 +95,7 @@ def here(strangers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     """A copy of it, as the current folder, from which Python could import."""
     (strangers / "MARK").unlink(missing_ok=True)
     shutil.copytree(strangers, tmp_path / "copy")
-    monkeypatch.setattr(registry, "_LOADED", {})
+    monkeypatch.setattr(registry, "LOADED", {})
     monkeypatch.syspath_prepend(strangers)
     monkeypatch.chdir(tmp_path / "copy")
     forget()
@@ -117,6 +116,7 @@ COMMANDS = {
     "plot": (["study", "--kind", "fitness"], 0),
     "report": (["study", "--out", "page.html"], 0),
     "compare": (["study", "both", "--metric", "relative_fitness"], None),
+    "export": (["study", "--out", "exported"], None),
     "account releases": (["--loss", "0.1", "--count", "3", "--delta", "1e-6"], None),
     "account calibrate": (["--count", "3", "--epsilon", "1", "--delta", "1e-6"], None),
     "data list": ([], 0),
@@ -247,7 +247,7 @@ def test_cells_that_were_made_with_a_part_are_kept_with_it_alone(
     assert main([*run, "--parts", "stranger"]) == 0
     assert [one.verdict for one in verify_result(Result.load("both"))] == ["right"] * 5
     forget()
-    registry._LOADED.clear()
+    registry.LOADED.clear()
     assert main(["verify", "both"]) == 1
     assert "add --parts stranger" in capsys.readouterr().err
 

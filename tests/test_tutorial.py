@@ -1,4 +1,4 @@
-"""The first tutorial runs as shown, in the order in which it stands, and prints what is shown."""
+"""Tutorials run as shown, in the order in which they stand, and print what is shown."""
 
 import re
 import shlex
@@ -8,13 +8,21 @@ from pathlib import Path
 import pytest
 from test_guide import NOT_RUN, assert_shown, commands, run
 
-PAGE = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 @pytest.mark.verification
 @pytest.mark.timeout(900)
-def test_the_tutorial_in_its_order(tmp_path: Path) -> None:
-    blocks = re.findall(r'^```(\w+)(?: title="([\w.]+)")?\n(.*?)^```', PAGE, re.DOTALL | re.MULTILINE)
+@pytest.mark.parametrize(
+    ("page", "count", "made"),
+    [
+        ("tutorial", 7, "runs/clinics/figures/curves-test_rmse.png"),
+        ("tutorial_privacy", 8, "runs/wards/ledger.parquet"),
+    ],
+)
+def test_a_tutorial_in_its_order(page: str, count: int, made: str, tmp_path: Path) -> None:
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r'^```(\w+)(?: title="([\w.]+)")?\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
     ran = 0
     for number, (language, title, block) in enumerate(blocks):
         if language == "yaml":
@@ -29,5 +37,5 @@ def test_the_tutorial_in_its_order(tmp_path: Path) -> None:
                 if not command.startswith(NOT_RUN):
                     assert_shown(shown, run([sys.executable, "-m", *shlex.split(command)], tmp_path))
                     ran += 1
-    assert ran == 7
-    assert (tmp_path / "runs" / "clinics" / "figures" / "curves-test_rmse.png").is_file()
+    assert ran == count
+    assert (tmp_path / made).is_file()

@@ -5,16 +5,63 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from p2psim.learning.star.algorithms import learner_weight
 from p2psim.theory.bounds.shape import box_diameter
 from p2psim.theory.forecasts.linear_star import LinearStar
 from p2psim.theory.forecasts.star_path import Dual
 from p2psim.theory.noise_floor import noise_floor
-from p2psim.theory.star import Form, regularizer_weight
+from p2psim.theory.star import Form
 
 Float = NDArray[np.float64]
 
 #: Exponent of C in the best allocation under a limit on Σ ε, and on Σ ε².
 THIRD, QUARTER = 1 / 3, 1 / 4
+
+
+def regularizer_weight(owners: int, form: Form) -> float:
+    """The weight with which g enters what a form minimises as the step vanishes.
+
+    The owner's step adds 1/2 to the learner's c_L: 1 when corrected, 3/2 − 1/N as printed.
+    """
+    return 0.5 + learner_weight(owners, form)
+
+
+def stationary_mean(
+    gram: np.ndarray,
+    moment: np.ndarray,
+    records: np.ndarray,
+    l2: float,
+    step: float,
+    frequencies: np.ndarray,
+    reweights: np.ndarray,
+) -> np.ndarray:
+    """Stationary mean of θ_L at a finite step α, exact, shape (p,).
+
+    With K_i = l2·I + 2N(n_i/n)r_i·A_i and k_i = 2N(n_i/n)r_i·b_i an answer makes θ_i ← θ̄ − α(K_iθ̄ − k_i) and
+    θ_L ← (1 − α·l2)θ̄, θ̄ = (θ_L + θ_i)/2. The mean of θ̄ when owner i answers is therefore
+
+        θ̄_i = (I + αK_i)⁻¹(m_L + αk_i),    m_L = (1 − α·l2) Σ_i γ_i·θ̄_i,
+
+    p linear equations for m_L. It differs from `weighted_optimum` by the order of α.
+
+    Parameters
+    ----------
+    gram, moment, records, l2
+        As in `weighted_optimum`.
+    step : float
+        α = ρ/(T²σ), of the corrected form.
+    frequencies, reweights : ndarray, shape (N,)
+        γ_i, adding up to one, and r_i.
+    """
+    N, p = moment.shape
+    factors = 2 * N * (records / records.sum()) * reweights
+    system, right = np.eye(p), np.zeros(p)
+    for i in range(N):
+        inverse = np.linalg.inv(np.eye(p) + step * (l2 * np.eye(p) + factors[i] * gram[i]))
+        share = (1 - step * l2) * frequencies[i]
+        system -= share * inverse
+        right += share * step * factors[i] * inverse @ moment[i]
+    return np.linalg.solve(system, right)
 
 
 def covariances(star: LinearStar, variances: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from p2psim.core.events import BUSY, COLLISION, DELIVER, DROP, GAVE_UP, LOSS, OK
 from p2psim.core.randomness import Streams
 from p2psim.network.channels.channel import Channel
 from p2psim.network.channels.draws import EdgeValue
-from p2psim.network.channels.loss import GilbertElliott
+from p2psim.network.channels.effects import GilbertElliott
 from p2psim.network.exchanges import Gossip, Poll
 from p2psim.network.graph import Graph, TopologyInputs, from_edges
 from p2psim.network.section import Network

@@ -7,6 +7,7 @@ degrees of freedom exceeds in 6 of 100,000 cases; 24 comparisons make 1.5e-3 for
 import numpy as np
 import pytest
 from star_cases import random_problem, releases_of, replay_compiled
+from theory_references import stationary_mean
 
 from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
@@ -20,7 +21,7 @@ from p2psim.network.members import Members
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
 from p2psim.network.topologies import Star, draw_links
-from p2psim.theory.star import answer_frequencies, noise_moment, stationary_mean, weighted_optimum
+from p2psim.theory.star import answer_frequencies, noise_moment, weighted_optimum
 
 pytestmark = pytest.mark.verification
 

@@ -5,7 +5,7 @@ import pytest
 from star_cases import scenario
 
 from p2psim.analysis.forecasts.forecast import forecast, setting
-from p2psim.analysis.forecasts.pilot import calibrate
+from p2psim.analysis.forecasts.study import calibrate
 from p2psim.simulation.workspace import Workspace
 from p2psim.theory.noise_floor import fit_power_law
 

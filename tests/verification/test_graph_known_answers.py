@@ -1,7 +1,7 @@
 """Personalised models end where they are known to: people and their films, and classifiers of two dimensions.
 
 The numbers come from computations that share no code with this package. MovieLens is there after
-``p2psim data fetch movielens-100k``, which ``make test`` does first.
+``p2psim data fetch movielens-100k``, which ``make verification`` does first.
 """
 
 from pathlib import Path
