@@ -7,10 +7,9 @@ Both are private coordinate descent with the graph, the records, the losses and 
 once per update of an agent, on average; the exact minimum is not computed.
 """
 
-import argparse
 from collections import defaultdict
 
-from measuring import Row, spread, table
+from measuring import Row, print_part, spread
 from sweep import command
 
 #: Measurements by name, one a round.
@@ -53,13 +52,5 @@ def measured(rounds: int, smoke: bool) -> tuple[Found, list[Row]]:
     return found, told
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="only see that it runs")
-    parser.add_argument("--rounds", type=int, default=1)
-    asked = parser.parse_args()
-    print(table(measured(asked.rounds, asked.smoke)[1]))
-
-
 if __name__ == "__main__":
-    main()
+    print_part(__doc__, measured, 1)

@@ -9,7 +9,6 @@ process's first events are left out, but where they are what is measured. Each m
 
 import argparse
 import json
-import os
 import re
 import resource
 import subprocess
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import HERE, Row, child, progress, spread, table
+from measuring import HERE, Row, child, kernels_in, progress, spread, table
 
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
@@ -125,17 +124,11 @@ def limit(script: str, agents: int, periods: float) -> float:
 def starts(name: str) -> tuple[float, float, float]:
     """Seconds of CPU until the first events: cold, from the cache, and with a trivial kernel from the cache."""
     with tempfile.TemporaryDirectory() as folder:
-        before = os.environ.get("NUMBA_CACHE_DIR")
-        os.environ["NUMBA_CACHE_DIR"] = folder
-        try:
-            cold, warm = (child("networks.py", "--start", name)["seconds"] for _ in range(2))
-            child("networks.py", "--start", "trivial")
-            trivial = child("networks.py", "--start", "trivial")["seconds"]
-        finally:
-            if before is None:
-                del os.environ["NUMBA_CACHE_DIR"]
-            else:
-                os.environ["NUMBA_CACHE_DIR"] = before
+        kernels = kernels_in(folder)
+        cold, warm, _, trivial = (
+            child("networks.py", "--start", what, environment=kernels)["seconds"]
+            for what in (name, name, "trivial", "trivial")
+        )
     return cold, warm, trivial
 
 

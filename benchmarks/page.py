@@ -7,13 +7,12 @@ at moments all over the run: with a stretch in which single events are drawn, wi
 the whole run. Needs playwright (`pip install "p2psim[browser]"`) and Chromium; without them nothing is measured.
 """
 
-import argparse
 import shutil
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from measuring import HERE, Row, progress, rounds, spread, table
+from measuring import HERE, Row, print_part, progress, rounds, spread
 
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
@@ -98,13 +97,5 @@ def measured(most: int, smoke: bool) -> tuple[Found, list[Row]]:
     return found, told
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="only see that it runs")
-    parser.add_argument("--rounds", type=int, default=3)
-    asked = parser.parse_args()
-    print(table(measured(1 if asked.smoke else asked.rounds, asked.smoke)[1]))
-
-
 if __name__ == "__main__":
-    main()
+    print_part(__doc__, measured, 3)

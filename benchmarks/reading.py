@@ -4,8 +4,8 @@
 
 The table is written by p2psim's own writer, so that groups, dictionaries and encodings are those of a run folder. Each
 reader is a process of its own, and finds the file in the cache of the operating system: pandas, DuckDB and Polars as
-docs/sweeps.md shows them, and ``Result``, which reads every column. Wall time, imports left out; memory is the peak
-above that of the process with its libraries.
+docs/sweeps.md shows them; ``Result.metrics``, which reads every column; and ``Result.curves``. Wall time, imports left
+out; memory is the peak above that of the process with its libraries.
 """
 
 import argparse
@@ -91,6 +91,13 @@ def with_result(path: Path) -> Callable[[], object]:
     return read
 
 
+def with_curves(path: Path) -> Callable[[], object]:
+    """What ``Result.curves`` does, cell by cell."""
+    from p2psim.runs.curves import curves
+
+    return lambda: curves(path, "relative_fitness", (0.5,), "step", False)
+
+
 def with_duckdb(path: Path) -> Callable[[], object]:
     """SQL on the file."""
     import duckdb
@@ -121,6 +128,7 @@ def with_polars(path: Path) -> Callable[[], object]:
 READERS = {
     "pandas": with_pandas,
     "Result": with_result,
+    "curves": with_curves,
     "DuckDB": with_duckdb,
     "Polars": with_polars,
 }

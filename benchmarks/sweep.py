@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from measuring import HERE, Row, child, progress, rounds, spread, table
@@ -33,12 +34,18 @@ DIGITS = HERE.parent / "scenarios" / "decentralised_digits.yaml"
 SIZES = (30_000, 150_000, 750_000)
 
 
-def command(scenario: str, jobs: int, *sets: str) -> dict[str, float]:
+def command(
+    scenario: str,
+    jobs: int,
+    *sets: str,
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, float]:
     """Run a scenario of this folder; wall and CPU seconds of it all and of its simulations, and the peak of memory."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         arguments = ["run", str(HERE / scenario), "--out", str(out), "--jobs", str(jobs), "--confirm-cells"]
-        arguments += ["--progress", "none"]
+        arguments += ["--progress", "none", *options]
         for one in sets:
             arguments += ["--set", one]
         progress(f"p2psim {' '.join(arguments[:2] + arguments[4:])}"[:100])
@@ -47,7 +54,10 @@ def command(scenario: str, jobs: int, *sets: str) -> dict[str, float]:
         with (
             said.open("wb") as file,
             subprocess.Popen(
-                [sys.executable, "-m", "p2psim", *arguments], stdout=subprocess.DEVNULL, stderr=file
+                [sys.executable, "-m", "p2psim", *arguments],
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                env=environment,
             ) as process,
         ):
             _, status, used = os.wait4(process.pid, 0)
@@ -95,7 +105,7 @@ def figure(sizes: list[int], replicas: int) -> None:
     sets = [f"replicas={replicas}"]
     sets.append(f"sweep={{data.source.points: {[n // 3 for n in sizes]}, privacy.epsilon: [0.1, 1, 10]}}")
     scenario = p2psim.Scenario.load(HERE / "star.yaml", sets)
-    prepare, spent = runner.Study._prepare, [0.0]
+    prepare, spent = runner.Study.prepare, [0.0]
 
     def prepared(study: runner.Study, workspace: Workspace) -> object:
         before = time.process_time()
@@ -107,7 +117,7 @@ def figure(sizes: list[int], replicas: int) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         p2psim.run(scenario.model_copy(update={"replicas": 1}), Path(folder) / "first", progress=False)
-        runner.Study._prepare = prepared  # type: ignore[assignment,method-assign]
+        runner.Study.prepare = prepared  # type: ignore[assignment,method-assign]
         before = time.process_time()
         p2psim.run(scenario, Path(folder) / "run", progress=False)
         seconds = time.process_time() - before - spent[0]
