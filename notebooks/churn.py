@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Churn and targeted removal
 #
-# Agents leave, come late, come back; or somebody takes those away that matter most. The shipped scenarios
+# Agents leave, arrive late, or return; or the most important ones are removed. The shipped scenarios
 # `targeted_removal` and `churn` at small size: the number of replicas is `P2PSIM_NOTEBOOK_REPLICAS` (2 if unset); the
 # shipped scenarios have 20, and so have the numbers in the text. Figures are saved in the folder
 # `P2PSIM_NOTEBOOK_FIGURES`, if it is set.
@@ -48,8 +48,8 @@ def run(name):
 # ## Who is removed
 #
 # A fifth of sixty agents is removed at time 2, when each has woken twice on average, and is not protected by privacy.
-# Both graphs have two links an agent; one has hubs. What counts are those who stay: their accuracy at the end, less
-# that of the same agents where nobody goes.
+# Both graphs have two links an agent; one has hubs. The measure is the accuracy of those that stay, at the end, minus
+# that of the same agents when no agent leaves.
 
 # %%
 removal = run("targeted_removal")
@@ -88,8 +88,8 @@ groups = changes.groupby(["graph", "removed by"], sort=False)
 print(groups[["change", "change of the worst tenth"]].agg(with_interval).to_string())
 
 # %% [markdown]
-# Against random removal, in the same replicas. In the random regular graph all degrees are equal, so that `degree` must
-# choose as `random` does.
+# Against random removal, in the same replicas. In the random regular graph all degrees are equal, so that `degree`
+# must choose as `random` does.
 
 # %%
 wide = changes.pivot(index=["graph", "replica"], columns="removed by", values="change")
@@ -98,12 +98,12 @@ for graph, values in wide.groupby(level="graph", sort=False):
         print(f"{graph}, by {by} less at random: {with_interval(values[by] - values['random'])}")
 
 # %% [markdown]
-# **A reader may conclude** (20 replicas, 95 % intervals for each number by itself): in a graph with hubs, removing hubs
-# costs those who stay .047 [.041, .053] of accuracy, three times what random removal costs, .015 [.011, .019]; the
-# worst tenth of them lose .127 [.109, .144]. Degree and betweenness do the same harm, since in these graphs they
-# name much the same agents. Removing those with the most records is not shown to be worse than removing anybody:
-# −.001 [−.006, .005], even though agents hold 2 to 60; nor does betweenness matter where there are no hubs, .000
-# [−.001, .002]. Links are what the others lose.
+# **A reader may conclude** (20 replicas, 95 % intervals for each number by itself): in a graph with hubs, removing
+# hubs costs those who stay 0.047 [0.041, 0.053] of accuracy, three times what random removal costs, 0.015 [0.011,
+# 0.019]; the worst tenth of them lose 0.127 [0.109, 0.144]. Degree and betweenness do the same harm, since in these
+# graphs they select nearly the same agents. Removing those with the most records is not shown to be worse than
+# removing anybody: −0.001 [−0.006, 0.005], even though agents hold 2 to 60; nor does betweenness matter where there
+# are no hubs, 0.000 [−0.001, 0.002]. The others suffer from the lost links.
 
 # %%
 panel, axes = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
@@ -113,11 +113,13 @@ for shift, (graph, of_graph) in zip((-0.08, 0.08), changes.groupby("graph", sort
     middle = np.array([one.estimate for one in found])
     axes.errorbar(
         np.arange(4) + shift, 100 * middle, 100 * np.array([one.high - one.estimate for one in found]),
-        fmt="os"[shift > 0], capsize=4, label=graph,
+        fmt="os"[shift > 0], capsize=4, label={"scale-free": "scale-free graph"}.get(graph, "random regular graph"),
     )  # fmt: skip
 axes.axhline(0, color="grey", linewidth=0.8)
-axes.set(xticks=range(4), xticklabels=kinds, xlabel="a fifth of the agents is removed by")
-axes.set(ylabel="change in accuracy of those who stay\n(points; mean and 95 % interval)")
+words = ["at random", "by most records", "by betweenness", "by most neighbours"]
+axes.set(xticks=range(4), xticklabels=words, xlabel="how the fifth of the agents that is removed was chosen")
+axes.set(ylabel="change in accuracy of those who stay\n(percentage points; mean and 95 % interval)")
+axes.grid(alpha=0.3, axis="y")
 axes.legend()
 if figures:
     panel.savefig(Path(figures) / "study_targeted_removal.png", dpi=120)
@@ -126,25 +128,32 @@ plt.show()
 # %% [markdown]
 # ## Coming back, coming late, leaving
 #
-# Under `churn` with ε = 10 each agent may touch its records three times, and then averages what it hears; with ε = .inf
-# it learns at every wake. `renewal` is there for 10 periods and away for 10 periods, on average; in `join` half of the
-# agents come between 20 and 50; in `leave` half go for good. A model of zeros is right about nothing.
+# Under `churn` with ε = 10 each agent may touch its records three times, and then averages what it hears; with ε =
+# .inf it learns at every wake. Under `renewal` an agent is online for 10 periods and offline for 10 periods, on
+# average; in `join` half of the agents arrive between 20 and 50; in `leave` half leave for good. A model of zeros
+# predicts no class.
 
 # %%
 churn = run("churn")
 series = churn.metrics[churn.metrics["metric"] == "test_accuracy"].astype({"metric": str})
 series = series[series["time"] % 1 == 0]
-labels = {"stale": "own old model", "reset": "first model (zeros)", "fetch": "a neighbour's model"}
+labels = {"stale": "their old model", "reset": "zeros", "fetch": "a neighbour's model"}
 
 
 def told(column):
     """The kind of absence, and with which model agents return."""
     kind = column.partition("(")[0]
     how = column.partition("rejoin=")[2].partition(",")[0] or "stale"
-    return f"{kind}: {labels[how]}" if kind in ("renewal", "join") else kind
+    words = {
+        "always": "always online",
+        "leave": "half leave for good",
+        "renewal": "come and go",
+        "join": "half come late",
+    }
+    return words[kind] + (f"; return with {labels[how]}" if kind in ("renewal", "join") else "")
 
 
-panels, axes = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True, layout="constrained")
+panels, axes = plt.subplots(1, 2, figsize=(11, 4.8), sharey=True, layout="constrained")
 for axis, (epsilon, of_budget) in zip(axes, series.groupby("privacy.epsilon"), strict=True):
     for column, values in of_budget.groupby("network.availability", sort=False, observed=True):
         times = values.pivot(index="time", columns="replica", values="value")
@@ -159,18 +168,20 @@ for axis, (epsilon, of_budget) in zip(axes, series.groupby("privacy.epsilon"), s
         ylim=(0.5, 1),
     )
     axis.grid(alpha=0.3)
-axes[0].set(ylabel="test accuracy of all agents\n(mean and 95 % interval)")
-axes[1].legend(fontsize=8)
+axes[0].set(ylabel="test accuracy of all agents, higher is better\n(mean and 95 % interval)")
+panels.legend(
+    *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9, frameon=False
+)
 if figures:
     panels.savefig(Path(figures) / "study_churn.png", dpi=120)
 plt.show()
 
 # %% [markdown]
-# An agent that is reset has a model of zeros until it wakes. Of an agent that is there for exponential times of mean u
-# and away for times of mean d, with a clock of rate 1, a share 1/(1 + u) of its stays ends before it wakes. So it
-# has not woken since its last return with probability u/(u + d)·1/(1 + u) + d/(u + d)·1/(1 + u) = 1/(1 + u) = 1/11 =
-# .091. Zeros tell no class, and are right by chance, half of the time. If reset costs nothing but that, this share of
-# what is above one half is lost. From time 30 on:
+# An agent that is reset has a model of zeros until it wakes. Of an agent that is online for exponential times of mean
+# u and offline for times of mean d, with a clock of rate 1, a share 1/(1 + u) of its stays ends before it wakes. So
+# it has not woken since its last return with probability u/(u + d)·1/(1 + u) + d/(u + d)·1/(1 + u) = 1/(1 + u) = 1/11
+# = 0.091. Zeros predict no class, and are right by chance, half of the time. If reset costs nothing but that, this
+# share of what is above one half is lost. From time 30 on:
 
 # %%
 late = series[series["time"] >= 30].pivot_table(
@@ -211,16 +222,17 @@ print(table[table["metric"].isin(wanted)][columns].round(3).to_string(index=Fals
 # %% [markdown]
 # **A reader may conclude**:
 #
-# - Forgetting is what costs. Reset takes .032 [.028, .037] off the accuracy of all at ε = 10, .034 [.029, .040]
-#   without privacy, and leaves the worst tenth at .56 and .59. The share that is lost from time 30 on, .087 [.078,
-#   .096] and .086 [.077, .095], is the .091 who have not woken since they came back: one wake mends it, since
-#   neighbours' models are still known.
-# - Fetching a neighbour's model instead of the own old one gains little in the end, .002 [.000, .003] at ε = 10 and
-#   .002 [.001, .004] without privacy, and more early on; the worst tenth gain .014 [.003, .026] without privacy, and
-#   at ε = 10 no gain is shown, .009 [−.001, .018]. For those who come late, no difference is shown at the end.
-# - Without privacy, agents that come late catch up: the end is .003 [.003, .004] below that of a network where all were
-#   there from the start. At ε = 10 it is .055 [.039, .070] below: the others have spent their budgets, and can only
-#   average what the newcomers' three noisy releases bring.
-# - Those who leave cost about what those cost who come and go, .036 [.027, .045] at ε = 10 and .020 [.017, .023]
-#   without privacy; but of the worst tenth, who left before they had learned, .145 [.113, .176] and .102 [.077, .127].
-#   All agents count here, gone or not.
+# - Forgetting costs most. Reset takes 0.032 [0.028, 0.037] off the accuracy of all at ε = 10, 0.034 [0.029, 0.040]
+#   without privacy, and leaves the worst tenth at 0.56 and 0.59. The share that is lost from time 30 on, 0.087
+#   [0.078, 0.096] and 0.086 [0.077, 0.095], is the 0.091 of agents that have not woken since they returned: one wake
+#   repairs it, since neighbours' models are still known.
+# - Fetching a neighbour's model instead of keeping the old one gains little in the end, 0.002 [0.000, 0.003] at ε =
+#   10 and 0.002 [0.001, 0.004] without privacy, and more early on; the worst tenth gain 0.014 [0.003, 0.026] without
+#   privacy, and at ε = 10 no gain is shown, 0.009 [−0.001, 0.018]. For those who come late, no difference is shown at
+#   the end.
+# - Without privacy, agents that come late catch up: the end is 0.003 [0.003, 0.004] below that of a network where all
+#   were there from the start. At ε = 10 it is 0.055 [0.039, 0.070] below: the others have spent their budgets, and
+#   can only average what the newcomers' three noisy releases bring.
+# - Agents that leave cost about as much as agents that come and go, 0.036 [0.027, 0.045] at ε = 10 and 0.020 [0.017,
+#   0.023] without privacy; but the worst tenth, which left before it had learned, loses 0.145 [0.113, 0.176] and
+#   0.102 [0.077, 0.127]. All agents are counted here, whether they have left or not.

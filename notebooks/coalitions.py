@@ -14,8 +14,8 @@
 # %% [markdown]
 # # Coalitions and budgets as a market
 #
-# Four lenders of unlike size could train one model. Which of them should? What does each add? And what is its ε
-# worth to the others? Forecasts answer before anybody runs anything: every coalition costs some milliseconds.
+# Four lenders of different sizes could train one model together. Which of them should? What does each add? And what
+# is its ε worth to the others? Forecasts answer without a simulation: each coalition takes a few milliseconds.
 
 # %%
 import tempfile
@@ -27,7 +27,7 @@ import pandas as pd
 import seaborn as sns
 
 import p2psim
-from p2psim.analysis.forecasts.coalitions import Coalitions
+from p2psim.analysis.forecasts.collaboration import Coalitions
 from p2psim.analysis.forecasts.forecast import setting
 from p2psim.simulation.workspace import Workspace
 from p2psim.theory.star import sampled_shapley
@@ -77,15 +77,16 @@ table = pd.DataFrame(
 table.head(15)
 
 # %% [markdown]
-# **A reader may conclude**: all together are best, and each gains by it. But three may be worse than one: what a small
-# lender adds to the noise is as much as a large one, and it knows less.
+# **A reader may conclude**: all four together do best, and each of them gains. But three lenders can be worse than
+# one: a small lender adds as much noise as a large one, and less information.
 
 # %% [markdown]
 # ## What each adds
 #
-# The worth of a coalition is by how much it lowers ψ below that of no model. Shapley values share the worth of all:
-# what a lender adds to those before it, over all orders in which they could join. Most of that is the first lender's
-# step from no model to some model, which anybody can make. So they differ little; what differs is what counts.
+# The worth of a coalition is the amount by which it lowers ψ below that of no model. Shapley values share the worth
+# of all: what a lender adds to those before it, over all orders in which they could join. Most of it is the first
+# lender's step from no model to some model, which any lender can make. So the values differ little, and only the
+# differences matter.
 
 # %%
 exact = game.shapley()
@@ -106,8 +107,8 @@ assert np.isclose(exact.values.sum(), game.worth(game.all))
 assert (np.abs(sampled.values - exact.values) <= 4 * sampled.errors + 1e-12).all()
 
 # %% [markdown]
-# **A reader may conclude**: 500 random orders tell the values to within their errors. Beyond 12 owners only sampling is
-# left: the number of coalitions doubles with each owner, that of orders to look at does not.
+# **A reader may conclude**: 500 random orders give the values to within their errors. Beyond 12 owners only sampling
+# is feasible: the number of coalitions doubles with each owner, and the number of orders to sample does not.
 
 # %% [markdown]
 # ## What a budget is worth

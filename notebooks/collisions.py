@@ -15,8 +15,8 @@
 # # One radio channel
 #
 # A learner asks twenty owners once a period; each answers after a random part of it, and all answers share one
-# channel. What do collisions cost in throughput, in speed of learning, and in privacy? An answer that is lost was
-# charged all the same.
+# channel. What do collisions cost in throughput, in speed of learning, and in privacy? A lost answer is charged to
+# the budget all the same.
 #
 # This runs the shipped scenario `collisions` with `P2PSIM_NOTEBOOK_REPLICAS` replicas (5 if unset); the scenario has
 # 40, and so have the numbers in the text. Runs are kept in the folder `P2PSIM_NOTEBOOK_RUNS`, and figures saved in
@@ -87,7 +87,7 @@ for name, table in tables.items():
 # %% [markdown]
 # ## What theory says
 #
-# An answer goes out at a time that is uniform in a window of W = .9 periods. It is heard if none of the other N − 1
+# An answer goes out at a time that is uniform in a window of W = 0.9 periods. It is heard if none of the other N − 1
 # begins within one airtime τ of it (pure ALOHA), or in its slot, of which there are W/τ (slotted, about: the first
 # and last slots are cut). Averaged over where in the window it begins, pure ALOHA's success is exactly
 #
@@ -116,22 +116,36 @@ for kind, curve in success.items():
     print(own.assign(theory=theory, inside=(own["low"] <= theory) & (theory <= own["high"])).round(4))
 
 # %%
-figure, panels = plt.subplots(1, 4, figsize=(14, 3.6), layout="constrained")
+figure, panels = plt.subplots(2, 2, figsize=(9, 6.6), sharex=True, layout="constrained")
+told = {
+    "throughput": "throughput (answers heard per time of one), higher is better",
+    "releases wasted": "releases wasted (share), lower is better",
+    "releases a commit": "releases per commit, lower is better",
+    "periods to ψ ≤ 0.1": "clock periods to ψ ≤ 0.1, lower is better",
+}
+names = {
+    "none": "no collisions",
+    "carrier-sense": "carrier sensing",
+    "slotted": "slotted ALOHA",
+    "aloha": "pure ALOHA",
+}
 looks = {"none": ("C0", "o"), "carrier-sense": ("C2", "D"), "slotted": ("C1", "^"), "aloha": ("C3", "s")}
-for axes, (name, table) in zip(panels, tables.items(), strict=True):
+for axes, (name, table) in zip(panels.flat, tables.items(), strict=True):
     for kind, (colour, marker) in looks.items():
         own = table[table["kind"] == kind]
         errors = np.abs(own[["low", "high"]].to_numpy().T - own["estimate"].to_numpy())
         dashed = name in ("throughput", "releases wasted") and kind in success
         axes.errorbar(
             own["load"], own["estimate"], errors, color=colour, marker=marker, markersize=5, capsize=2,
-            linestyle="" if dashed else "-", label=kind,
+            linestyle="" if dashed else "-", label=names[kind],
         )  # fmt: skip
         if dashed:
             curve = success[kind]
             axes.plot(loads, loads * curve if name == "throughput" else 1 - curve, "--", color=colour)
-    axes.set(title=name, xlabel="load: airtime of all answers (of a period)")
-for axes in panels[2:]:
+    axes.set_title(told[name], fontsize="medium", loc="left")
+    axes.grid(alpha=0.3)
+for axes in panels[1]:
+    axes.set_xlabel("load: airtime of all answers (clock periods per period)")
     axes.set_yscale("log")
     axes.set_yticks(
         [ticks for ticks in (1, 2, 5, 10, 20, 40) if axes.get_ylim()[0] <= ticks <= axes.get_ylim()[1]]
@@ -139,7 +153,7 @@ for axes in panels[2:]:
     axes.yaxis.set_major_formatter(ScalarFormatter())
     axes.yaxis.set_minor_formatter(NullFormatter())
 figure.legend(
-    *panels[2].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small",
+    *panels[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small",
     title="means over replicas with 95 % intervals; dashed: theory",
 )  # fmt: skip
 if figures:
@@ -147,13 +161,13 @@ if figures:
 plt.show()
 
 # %% [markdown]
-# **A reader may conclude** (40 replicas; 95 % intervals of each mean by itself): throughput of pure ALOHA is
-# largest near a load of .4, at .169 [.166, .171], and falls from there on; slotted ALOHA and carrier sensing still
-# gain at .8. Theory's shares of wasted releases lie in 8 of 10 intervals, and next to the others. A commit at a load of
-# .8 costs 5.56 [5.46, 5.66] releases with pure ALOHA, 2.35 [2.31, 2.38] with slotted ALOHA and 1.04 [1.03, 1.04]
-# with carrier sensing, all of them charged; carrier sensing's few are answers that still wait when the run ends,
-# not lost ones. ψ ≤ .1 takes 42.0 [40.5, 43.6], 18.8 [18.3, 19.3] and 9.6 [9.1, 10.1] periods, against 8.2 [8.0,
-# 8.4] without collisions.
+# **A reader may conclude** (40 replicas; 95 % intervals of each mean by itself): throughput of pure ALOHA is largest
+# near a load of 0.4, at 0.169 [0.166, 0.171], and falls from there on; slotted ALOHA and carrier sensing still gain
+# at 0.8. Theory's shares of wasted releases lie in 8 of 10 intervals, and next to the others. A commit at a load of
+# 0.8 costs 5.56 [5.46, 5.66] releases with pure ALOHA, 2.35 [2.31, 2.38] with slotted ALOHA and 1.04 [1.03, 1.04]
+# with carrier sensing, all of them charged; carrier sensing's few are answers that still wait when the run ends, not
+# lost ones. ψ ≤ 0.1 takes 42.0 [40.5, 43.6], 18.8 [18.3, 19.3] and 9.6 [9.1, 10.1] periods, against 8.2 [8.0, 8.4]
+# without collisions.
 #
 # ## At equal commits
 #
@@ -166,11 +180,11 @@ short(pairs).drop(columns=["model", "metric", "not finite", "correlation"])
 
 # %% [markdown]
 # **A reader may conclude**: lost answers do no harm to a model that waits for others. After 400 commits, or when all
-# budgets are spent, as pure ALOHA's are at a load of .8, no interval of pure ALOHA leaves out zero. Four of the other
-# ten do, two of slotted ALOHA (loads .2 and .4; ratios 1.33 [.94, 1.90] and 1.38 [.97, 1.98]) and two of carrier
-# sensing (loads .6 and .8; 1.43 [.98, 2.07] and 1.63 [1.23, 2.15]). All 15 share one reference, so they err together;
-# those of slotted ALOHA do not grow with the load, and we make nothing of them. Carrier sensing's do:
-# its answers wait for the channel, and come late.
+# budgets are spent, as pure ALOHA's are at a load of 0.8, no interval of pure ALOHA leaves out zero. Four of the
+# other ten do, two of slotted ALOHA (loads 0.2 and 0.4; ratios 1.33 [0.94, 1.90] and 1.38 [0.97, 1.98]) and two of
+# carrier sensing (loads 0.6 and 0.8; 1.43 [0.98, 2.07] and 1.63 [1.23, 2.15]). All 15 share one reference, so their
+# errors are correlated; those of slotted ALOHA do not grow with the load, so we draw no conclusion from them. Those
+# of carrier sensing do: its answers wait for the channel, and arrive late.
 
 # %%
 late = (
@@ -179,7 +193,7 @@ late = (
 late.unstack("kind").round(1)
 
 # %% [markdown]
-# At a load of .8 an answer by carrier sensing is 21 versions old when it arrives, one without collisions 9.5, and
+# At a load of 0.8 an answer by carrier sensing is 21 versions old when it arrives, one without collisions 9.5, and
 # one by pure ALOHA, where few arrive at all, 1.7.
 #
 #
@@ -187,7 +201,7 @@ late.unstack("kind").round(1)
 #
 # Above every owner may give 100 answers, whatever the channel, and most give fewer. Where it is known beforehand what
 # the channel needs, owners can promise just that many: here the most that any of them gave in the runs above, at the
-# load of .6. The budget is the same, ε = 50.
+# load of 0.6. The budget is the same, ε = 50.
 
 # %%
 airtime = 0.03
@@ -227,8 +241,8 @@ promised.round(4)
 assert caps["none"] <= caps["carrier-sense"] < caps["slotted"] < caps["aloha"]
 
 # %% [markdown]
-# **A reader may conclude** (40 replicas, 95 % intervals): who knows the channel beforehand promises 20 answers
-# without collisions, 23 by carrier sensing, 41 by slotted and 83 by pure ALOHA for the same 400 commits. At the
-# same budget ψ is then 1.4 [1.0, 1.9], 2.5 [1.9, 3.4] and 7.4 [5.2, 10.6] times that without collisions: what
-# collisions waste is privacy, and it comes back as noise. (The promise is read off earlier runs of the same law;
-# nobody's records are in it.)
+# **A reader may conclude** (40 replicas, 95 % intervals): owners that know the channel beforehand promise 20 answers
+# without collisions, 23 with carrier sensing, 41 with slotted and 83 with pure ALOHA for the same 400 commits. At the
+# same budget ψ is then 1.4 [1.0, 1.9], 2.5 [1.9, 3.4] and 7.4 [5.2, 10.6] times that without collisions: collisions
+# waste privacy budget, and the waste becomes noise. (The promise comes from earlier runs of the same distribution; it
+# uses no records.)

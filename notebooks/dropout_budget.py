@@ -141,11 +141,11 @@ theory = pd.DataFrame(theory).T.rename_axis(["away", "reweight"])
 theory.iloc[:, :6].map("{:.3g}".format)
 
 # %% [markdown]
-# **A reader may conclude**: dropouts leave the model that is not weighed with a bias that no budget lowers: ψ = 0.005,
-# 0.016 and 0.021 where small banks miss 50, 80 and 90 % of their ticks. Weighing removes all of it except what is of
-# the order of the step, and pays with noise. Compared with all banks online, noise adds 1.11, 1.72 and 2.78 times as
-# much to ψ, about what its second moment Σ γ_i·r_i²·v_i says (1.12, 1.78, 2.98); not weighed, it adds 0.73 to 0.82
-# times as much as with all banks online.
+# **A reader may conclude**: dropouts leave the model that is not weighed with a bias that no budget lowers: ψ =
+# 0.005, 0.016 and 0.021 where small banks miss 50, 80 and 90 % of their ticks. Weighing removes all of it except what
+# is of the order of the step, and pays with noise. Compared with all banks online, noise adds 1.11, 1.72 and 2.78
+# times as much to ψ, about what its second moment Σ γ_i·r_i²·v_i says (1.12, 1.78, 2.98); not weighed, it adds 0.73
+# to 0.82 times as much as with all banks online.
 #
 # ## Theory beside the runs
 
@@ -226,7 +226,7 @@ assert (noiseless["high"] < 0).all()  # without noise, weighing takes the bias a
 #
 # ## Known against estimated frequencies
 #
-# The learner may count who answers, and weigh by (count + 1)/(k + N) after k answers.
+# The learner may count the answers of each owner, and weigh by (count + 1)/(k + N) after k answers.
 
 # %%
 counted = compare_within(result, {"learning.algorithm.reweight": "known"})

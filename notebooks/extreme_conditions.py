@@ -15,7 +15,7 @@
 # # Extreme conditions
 #
 # Ormándi, Hegedűs and Jelasity (2013) let gossip learning run where half of the messages are dropped, others take 1
-# to 10 gossip periods, and agents come and go with 90 % on line at a time. Here the same is done to coordinate
+# to 10 gossip periods, and agents come and go with 90 % online at a time. Here the same is done to coordinate
 # descent by broadcast (`extreme_conditions`), and half of the messages are dropped under averaging (`push_sum`). At
 # small size: the number of replicas is `P2PSIM_NOTEBOOK_REPLICAS` (2 if unset); the shipped scenarios have 20, and
 # so have the numbers in the text. Figures are saved in the folder `P2PSIM_NOTEBOOK_FIGURES`, if it is set.
@@ -48,12 +48,12 @@ def run(name):
 # %% [markdown]
 # ## How much later, and to the same end?
 #
-# Sixty agents on a random regular graph of degree 6 hold 1 to 5 records each, all of one law. No privacy, so that
-# nothing but the network is in the way. μ is small: an agent alone learns little.
+# Sixty agents on a random regular graph of degree 6 hold 1 to 5 records each, all from one distribution. There is no
+# privacy, so that only the network slows them down. μ is small: an agent alone learns little.
 
 # %%
 hard = run("extreme_conditions")
-names = ["ideal", "half lost", "delays of 1 to 10", "90 % on line", "all three"]
+names = ["ideal", "half of the messages lost", "delays of 1 to 10", "online 90 % of the time", "all three"]
 series = hard.metrics.astype({"metric": str})
 series = series[(series["time"] % 1 == 0) & series["metric"].isin(["test_accuracy", "objective_gap"])]
 panels, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
@@ -73,8 +73,11 @@ for axis, (metric, of_metric) in zip(axes, series.groupby("metric"), strict=True
         )
     axis.set(xlabel="simulated time (mean clock periods)")
     axis.grid(alpha=0.3)
-axes[0].set(yscale="log", ylabel="gap to the minimum of Q_L, over that at the start\n(median and quartiles)")
-axes[1].set(ylabel="test accuracy (median and quartiles)", ylim=(0.6, 0.96), xlim=(0, 150))
+axes[0].set(
+    yscale="log",
+    ylabel="gap to the minimum of Q_L, over that at the start,\nlower is better (median and quartiles)",
+)
+axes[1].set(ylabel="test accuracy, higher is better\n(median and quartiles)", ylim=(0.6, 0.96), xlim=(0, 150))
 axes[1].legend()
 if figures:
     panels.savefig(Path(figures) / "study_extreme_conditions.png", dpi=120)
@@ -82,8 +85,8 @@ plt.show()
 
 
 # %% [markdown]
-# Time until the accuracy is .80 and .85, and until the gap is a tenth and a hundredth of the start's, against the
-# ideal network of the same replica. Replicas that do not get there are told, not left out.
+# Time until the accuracy is 0.80 and 0.85, and until the gap is a tenth and a hundredth of the start's, against the
+# ideal network of the same replica. Replicas that do not reach it are reported, not left out.
 
 
 # %%
@@ -142,9 +145,9 @@ for (_, of_cell), name in zip(gaps.T.groupby(level="cell"), names, strict=True):
 # %% [markdown]
 # ## Averaging under loss: push-sum, and plain
 #
-# Sixty agents average their local models. Push-sum keeps the mean, as long as nothing is lost; with a lost message
-# half of its sender's sum and weight go. Plain averaging has no mass to lose, but one-sided averages move the mean.
-# Shown is the mean square distance of the agents' models from the true mean, over that at the start.
+# Sixty agents average their local models. Push-sum keeps the mean, as long as nothing is lost; each lost message
+# removes half of its sender's sum and weight. Plain averaging has no mass to lose, but one-sided averages move the
+# mean. Shown is the mean square distance of the agents' models from the true mean, over that at the start.
 
 # %%
 mean = run("push_sum")
@@ -211,11 +214,11 @@ plt.show()
 # %% [markdown]
 # **A reader may conclude** (20 replicas, 95 % intervals for each number by itself):
 #
-# - Nothing stops descent: every replica reaches an accuracy of .85 under every condition, and gaps go on falling at a
-#   steady rate, a tenth in 30 periods on an ideal network and in 208 [207, 209] with all three troubles together.
-# - Half of the messages lost takes 1.8 [1.7, 1.9] times as long to an accuracy of .85: as if everybody were heard half
-#   as often. Churn with 90 % on line takes 1.3 [1.2, 1.3], delays of 1 to 10 periods 4.1 [3.9, 4.4], all three together
-#   6.0 [5.6, 6.3] times as long, not the product of the three (9.3). Delay is what costs most.
-# - Without loss push-sum is the best average; what is lost is never found again. From three messages in ten lost on it
-#   is worse than push-pull averaging (1.9 [1.2, 2.9] times the error at .3, 3.7 [2.2, 6.2] at .5), unless messages are
+# - Nothing stops descent: every replica reaches an accuracy of 0.85 under every condition, and gaps go on falling at
+#   a steady rate, a tenth in 30 periods on an ideal network and in 208 [207, 209] with all three troubles together.
+# - Half of the messages lost takes 1.8 [1.7, 1.9] times as long to an accuracy of 0.85: as if everybody were heard
+#   half as often. Churn with 90 % online takes 1.3 [1.2, 1.3], delays of 1 to 10 periods 4.1 [3.9, 4.4], all three
+#   together 6.0 [5.6, 6.3] times as long, less than the product of the three (9.3). Delay costs most.
+# - Without loss push-sum is the best average; lost mass never comes back. From three messages in ten lost on it is
+#   worse than push-pull averaging (1.9 [1.2, 2.9] times the error at 0.3, 3.7 [2.2, 6.2] at 0.5), unless messages are
 #   sent again: then loss hardly matters.

@@ -55,9 +55,9 @@ mixing = {
 }
 
 # %% [markdown]
-# The gap of a graph that changes is that of a turn: one less the second largest singular value of the product of its
-# five rounds, per round by the geometric mean. That product is the mean of all models, so that its gap is the largest
-# there is, 1, as that of the complete graph.
+# The gap of a changing graph is that of one turn of its five rounds: one minus the second largest singular value of
+# their product, per round by the geometric mean. That product is the mean of all models, so that the gap is
+# 1, the largest possible, as on the complete graph.
 
 
 # %%

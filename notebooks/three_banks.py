@@ -70,7 +70,7 @@ plt.show()
 
 # %% [markdown]
 # **A reader may conclude**: the curves start as one, because all cells share clocks and unit noise and noise
-# does not matter yet. Each then leaves at the level that its noise keeps up. With ε = 1,000 that level is not
+# does not matter yet. Each curve then levels off at the height that its noise sets. With ε = 1,000 that level is not
 # reached in 1,000 commits: there it is T, and not privacy, that limits the model.
 
 # %% [markdown]
@@ -90,7 +90,7 @@ plt.show()
 print(f"ψ ∝ ε^{law.slope:.2f}")
 
 # %% [markdown]
-# **A reader may conclude**: ψ falls nearly as ε⁻², the law of a noise floor, whose variance goes with 1/ε².
+# **A reader may conclude**: ψ falls nearly as ε⁻², as a noise floor does, whose variance is proportional to 1/ε².
 # The interval says how well three medians lie on a line, and not how much they would move with other
 # replicas.
 

@@ -14,10 +14,10 @@
 # %% [markdown]
 # # Topology, dropout and budget
 #
-# Sixty agents learn from each other under a privacy budget. Seven graphs, three ways of being there, three budgets:
-# what decides how good the models are? The shipped scenario `topology_budget` at small size: the number of replicas is
-# `P2PSIM_NOTEBOOK_REPLICAS` (2 if unset); the shipped scenario has 20, and so have the numbers in the text. Figures are
-# saved in the folder `P2PSIM_NOTEBOOK_FIGURES`, if it is set.
+# Sixty agents learn from each other under a privacy budget. Seven graphs, three patterns of presence, three budgets:
+# what decides how good the models are? The shipped scenario `topology_budget` at small size: the number of replicas
+# is `P2PSIM_NOTEBOOK_REPLICAS` (2 if unset); the shipped scenario has 20, and so have the numbers in the text.
+# Figures are saved in the folder `P2PSIM_NOTEBOOK_FIGURES`, if it is set.
 
 # %%
 import os
@@ -43,8 +43,8 @@ result = p2psim.run(scenario, folder / "dropout-topology", progress=False)
 
 # %% [markdown]
 # Each agent touches its records three times, then only averages what it hears (`when_spent: coast`). So all cells
-# spend the same budget, and all end at the same time. An agent that has never been there has a model of zeros, which is
-# right about nothing.
+# spend the same budget, and all end at the same time. An agent that has never been online has a model of zeros, which
+# predicts no class.
 
 # %%
 keys = ["privacy.epsilon", "network.topology", "network.availability"]
@@ -68,37 +68,35 @@ print(accuracies.unstack("there").to_string())
 # ## λ₂ against accuracy
 
 # %%
-told = {"always": "always", "bernoulli": "70 % of wakes missed", "renewal": "away half of the time"}
-panels, axes = plt.subplots(1, 3, figsize=(13, 4.2), sharey=True, layout="constrained")
+told = {"always": "always online", "bernoulli": "70 % of wakes missed", "renewal": "offline half of the time"}
+λ2 = last.groupby("graph")["lambda2"].mean().sort_values()
+panels, axes = plt.subplots(1, 3, figsize=(11, 4.4), sharey=True, layout="constrained")
 for axis, (epsilon, of_budget) in zip(axes, last.groupby("privacy.epsilon"), strict=True):
-    for (there, of_kind), marker in zip(of_budget.groupby("there", sort=False), "os^", strict=True):
-        rows = []
-        for graph, values in of_kind.groupby("graph", sort=False):
-            found = mean_interval(values["test_accuracy"].to_numpy())
-            rows.append((values["lambda2"].mean(), found.estimate, found.estimate - found.low, graph))
-        rows.sort()
+    for number, (there, of_kind) in enumerate(of_budget.groupby("there", sort=False)):
+        found = [
+            mean_interval(of_kind[of_kind["graph"] == graph]["test_accuracy"].to_numpy())
+            for graph in λ2.index
+        ]
         axis.errorbar(
-            [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows],
-            marker=marker, capsize=3, linewidth=0.8, label=told[there],
+            np.arange(len(λ2)) + 0.22 * (number - 1), [one.estimate for one in found],
+            [one.estimate - one.low for one in found], marker="os^"[number], linestyle="", capsize=3,
+            label=told[there],
         )  # fmt: skip
-        if there == "always":
-            for λ2, *_, graph in rows:
-                axis.text(λ2, 0.985, graph, fontsize=7, rotation=90, ha="center", va="bottom")
-    axis.set(xscale="log", title=f"ε = {epsilon:g}", xlabel="λ₂ of the graph (mean over replicas)")
-    axis.grid(alpha=0.3)
-axes[0].set(
-    ylabel="test accuracy (mean and 95 % interval)", ylim=(0.5, 1.17), yticks=np.arange(0.5, 1.01, 0.1)
-)
-axes[2].legend(title="availability", loc="lower right")
+    axis.set_xticks(range(len(λ2)), [f"{graph}  {value:.2g}" for graph, value in λ2.items()], rotation=90)
+    axis.set(title=f"ε = {epsilon:g}")
+    axis.grid(alpha=0.3, axis="y")
+axes[0].set(ylabel="test accuracy (mean and 95 % interval),\nhigher is better", ylim=(0.5, 1))
+axes[1].set(xlabel="graph and its λ₂, mean over replicas")
+panels.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 if figures:
     panels.savefig(Path(figures) / "study_dropout_topology.png", dpi=120)
 plt.show()
 
 # %% [markdown]
 # **A reader may conclude** (20 replicas, 95 % intervals for each number by itself): accuracy rises with λ₂, and
-# levels off. With everybody there, the complete graph is not shown to be better than the random regular one of six
-# neighbours: .002 [−.001, .004] at ε = 10, −.007 [−.020, .005] at ε = 1, −.000 [−.001, .001] at ε = 100. The ring is
-# behind all.
+# levels off. With all agents online, the complete graph is not shown to be better than the random regular one of six
+# neighbours: 0.002 [−0.001, 0.004] at ε = 10, −0.007 [−0.020, 0.005] at ε = 1, −0.000 [−0.001, 0.001] at ε = 100. The
+# ring is behind all.
 #
 # How much does a tenfold λ₂ go with? A line through the seven graphs of each replica, by least squares; replicas are
 # independent, so that their slopes have an interval. It is one for these seven graphs, and not for all graphs.
@@ -118,9 +116,9 @@ for cell, of_cell in slopes.groupby(level=[0, 1], sort=False):
 
 # %% [markdown]
 # **A reader may conclude**: the worse the conditions, the more connection is worth. At ε = 10 a tenfold λ₂ goes with
-# 1.1 [1.0, 1.2] points if everybody is there, 2.4 [2.2, 2.5] if 70 % of wakes are missed, and 3.3 [3.0, 3.7] if
-# agents are away half of the time; at ε = 100 with about half of that each. At ε = 1 noise hides much: 1.4 [0.8, 2.0],
-# 2.9 [2.3, 3.4] and 1.5 [0.8, 2.2], at accuracies of .55 to .68.
+# 1.1 [1.0, 1.2] points if all agents are online, 2.4 [2.2, 2.5] if 70 % of wakes are missed, and 3.3 [3.0, 3.7] if
+# agents are away half of the time; at ε = 100 with about half of that each. At ε = 1 noise hides much: 1.4 [0.8,
+# 2.0], 2.9 [2.3, 3.4] and 1.5 [0.8, 2.2], at accuracies of 0.55 to 0.68.
 #
 # Is it λ₂, or having neighbours? `two-cluster` has about twice the links of `random-regular`, but a small λ₂;
 # `scale-free` has as many links, and most of its agents have few.
@@ -134,10 +132,10 @@ against = against[
 print(against[columns].round(3).to_string(index=False))
 
 # %% [markdown]
-# **A reader may conclude**: λ₂ is not all. With everybody there, `two-cluster` (λ₂ = .5, 12 links an agent) is a little
-# behind `random-regular` (λ₂ = 1.9, 6 links), by .004 [.001, .007] at ε = 10; with agents away half of the time no
-# difference is shown at any budget, and the complete graph is ahead by .036 [.029, .042]: there it helps to have many
-# neighbours, of whom some are there. Whether links or λ₂ do it cannot be told apart by seven graphs.
+# **A reader may conclude**: λ₂ is not all. With all agents online, `two-cluster` (λ₂ = 0.5, 12 links per agent) is a
+# little behind `random-regular` (λ₂ = 1.9, 6 links), by 0.004 [0.001, 0.007] at ε = 10; with agents away half of the
+# time no difference is shown at any budget, and the complete graph is ahead by 0.036 [0.029, 0.042]: there it helps
+# to have many neighbours, of whom some are there. Seven graphs cannot separate the effect of links from that of λ₂.
 #
 # ## What dropout costs
 #
@@ -155,9 +153,9 @@ excluding = pd.DataFrame({"shown": (cost["low"] > 0) | (cost["high"] < 0), "ε":
 print(excluding.groupby("ε")["shown"].agg(["sum", "size"]))
 
 # %% [markdown]
-# **A reader may conclude**: missing 70 % of the wakes, with messages heard all the same, costs the ring .042 [.033,
-# .051] at ε = 10, and on the random regular and the complete graph no difference is shown at any budget. Being away
-# half of the time costs at all graphs and budgets, .067 to .146 at ε = 10 (no interval includes zero), though agents
-# wake more often: who is away hears nothing, and neighbours go on with what they heard last. A part of it are agents
-# that have not been there yet, ½·exp(−3) = 2.5 % at the end. Better connection lowers the cost, and does not take it
-# away.
+# **A reader may conclude**: missing 70 % of the wakes, with messages heard all the same, costs the ring 0.042 [0.033,
+# 0.051] at ε = 10, and on the random regular and the complete graph no difference is shown at any budget. Being away
+# half of the time costs at all graphs and budgets, 0.067 to 0.146 at ε = 10 (no interval includes zero), though
+# agents wake more often: an agent that is offline hears nothing, and its neighbours continue with the last model that
+# they heard. A part of it are agents that have not been there yet, ½·exp(−3) = 2.5 % at the end. Better connection
+# lowers the cost, but does not remove it.
