@@ -2,22 +2,30 @@
 
 ``python docs/make_papers.py`` runs each row of `ROWS`, two at a time, draws its images into docs/images/papers and
 writes where each cell ended to runs/papers/NAME.csv: quartiles, mean and standard error over replicas. ``--only NAME``
-makes single rows. ``--small`` takes one replica, and leaves the images of the pages alone. A folder of runs that is
-there already is used as it is.
+makes single rows. ``--small`` takes one replica, and leaves the images of the pages alone. ``--list`` says how long
+rows take, and makes none. A folder of runs that is there already is used as it is. At the end it says how long it took,
+and what each run took of a processor.
 """
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images" / "papers"
+
+#: Of a processor, to start p2psim twice and to draw what a row shows.
+DRAWING_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class Row:
         A shipped scenario.
     replicas : int
         As many as the pages state.
+    seconds : int
+        Of a processor, that the run took when the numbers of the pages were measured.
     images : mapping
         Names of images by the name of the file that ``p2psim plot`` writes.
     name : str
@@ -37,16 +47,23 @@ class Row:
     changes : tuple of str
         What ``--set`` is given.
     surface : mapping
-        Names of images by a swept key: a heat map of mean final ψ over that key and ε. ``KEY by OTHER`` makes a
-        panel for each value of another key.
+        Swept keys by names of images: a heat map of mean final ψ across the first and up the second, with a panel for
+        each value of a third. They are numbered in the order of the sweep; keys that advance together are one.
+    edges : str
+        Name of an image: mean gap and accuracy by vectors, where a broadcast counts once for each neighbour.
+    smaller : tuple of str
+        What ``--small`` changes beside, so that the row is as cheap as others.
     """
 
     scenario: str
     replicas: int
+    seconds: int
     images: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     changes: tuple[str, ...] = ()
-    surface: Mapping[str, str] = field(default_factory=dict)
+    surface: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    edges: str = ""
+    smaller: tuple[str, ...] = ()
 
     @property
     def called(self) -> str:
@@ -55,7 +72,8 @@ class Row:
 
     def run(self, out: Path, small: bool = False) -> list[str]:
         """Arguments of p2psim that make the run."""
-        changes = [word for change in self.changes for word in ("--set", change)]
+        changed = (*self.changes, *(self.smaller if small else ()))
+        changes = [word for change in changed for word in ("--set", change)]
         replicas = str(1 if small else self.replicas)
         file = ROOT / "scenarios" / f"{self.scenario}.yaml"
         options = ["--replicas", replicas, "--jobs", "1", "--quiet", *changes]
@@ -70,40 +88,55 @@ ROWS = (
     Row(
         "w_fig2_lending",
         100,
+        2,
         {"fitness-shuffle-False": "w_fig2_lending_stand", "fitness-shuffle-True": "w_fig2_lending_white"},
     ),
     Row(
         "w_fig3_surface",
-        10,
+        100,
+        46,
         {"epsilon": "w_fig4_epsilon", "size": "w_fig5_size"},
-        surface={"data.source.points": "w_fig3_surface"},
+        surface={"w_fig3_surface": (0, 1)},
     ),
     Row(
         "w_fig6_value",
-        20,
+        100,
+        81,
         {"collaboration-0-0-1000": "w_fig6_value_small", "collaboration-0-0-100000": "w_fig6_value_large"},
+        surface={"w_fig6_surface": (1, 2, 0)},
     ),
     Row(
-        "w_fig7_fraud", 100, {"fitness-l2-0.5": "w_fig7_fraud_half", "fitness-l2-5e-06": "w_fig7_fraud_small"}
+        "w_fig7_fraud",
+        100,
+        68,
+        {"fitness-l2-0.5": "w_fig7_fraud_half", "fitness-l2-5e-06": "w_fig7_fraud_small"},
     ),
     Row(
         "w_fig8_fraud_surface",
         100,
+        46,
         {"epsilon": "w_fig9_fraud_epsilon", "size": "w_fig10_fraud_size"},
-        surface={"data.partition.sizes": "w_fig8_fraud_surface"},
+        surface={"w_fig8_fraud_surface": (0, 1)},
     ),
-    Row("w_fig11_value", 40, {"collaboration-0-0-5000": "w_fig11_value"}),
-    Row("w_owner_learns", 100),
-    Row("w_frozen", 10, {"finals-relative_fitness": "w_frozen"}),
-    Row("w_algorithm1", 10, {"fitness": "w_algorithm1", "epsilon": "w_algorithm1_epsilon"}),
-    Row("w_remark1_svm", 10, {"epsilon": "w_remark1_svm"}),
-    Row("w_remark1_network", 10, {"finals-test_accuracy": "w_remark1_network"}),
-    Row("f_fig2_fitness", 5, {"fitness": "f_fig2_fitness", "timing": "f_fig3_timing"}),
-    Row("f_fig4_surface", 5, {"size": "f_fig5_bottom"}, surface={"data.source.points": "f_fig4_surface"}),
-    Row("f_fig5_top", 50, {"epsilon": "f_fig5_top"}),
+    Row(
+        "w_fig11_value",
+        100,
+        131,
+        {"collaboration-0-0-5000": "w_fig11_value"},
+        surface={"w_fig11_surface": (1, 2, 0)},
+    ),
+    Row("w_owner_learns", 100, 6),
+    Row("w_frozen", 10, 5, {"finals-relative_fitness": "w_frozen"}),
+    Row("w_algorithm1", 10, 2, {"fitness": "w_algorithm1", "epsilon": "w_algorithm1_epsilon"}),
+    Row("w_remark1_svm", 10, 18, {"epsilon": "w_remark1_svm"}),
+    Row("w_remark1_network", 10, 22, {"finals-test_accuracy": "w_remark1_network"}),
+    Row("f_fig2_fitness", 40, 75, {"fitness": "f_fig2_fitness", "timing": "f_fig3_timing"}),
+    Row("f_fig4_surface", 30, 120, {"size": "f_fig5_bottom"}, surface={"f_fig4_surface": (1, 0)}),
+    Row("f_fig5_top", 50, 9, {"epsilon": "f_fig5_top"}),
     Row(
         "f_fig5_top",
         20,
+        2,
         name="f_test_loss",
         changes=(
             "data.test_fraction=0.2",
@@ -113,58 +146,89 @@ ROWS = (
     ),
     Row(
         "f_fig6_partners",
-        10,
+        60,
+        125,
         {
             "collaboration-agents-allocation-cap-tail-1e-06": "f_fig6_partners_cap",
             "collaboration-agents-allocation-horizon": "f_fig6_partners_horizon",
         },
-        surface={"network.topology.agents by privacy.allocation": "f_fig6_surface"},
+        surface={"f_fig6_surface": (2, 1, 0)},
     ),
-    Row("f_hospitals", 3, {"alone-allocation-cap-tail-1e-06": "f_hospitals_cap"}),
-    Row("f_hospitals_real", 100, {"alone": "f_hospitals_real_alone", "fitness": "f_hospitals_real_fitness"}),
-    Row("f_fig11_svm", 50, {"epsilon": "f_fig11_top", "size": "f_fig11_bottom"}),
-    Row("f_thm2_fixed_rho", 10, {"finals-relative_fitness": "f_thm2_fixed_rho"}),
+    Row("f_hospitals", 40, 40, {"alone-allocation-cap-tail-1e-06": "f_hospitals_cap"}),
+    Row(
+        "f_hospitals_real", 100, 2, {"alone": "f_hospitals_real_alone", "fitness": "f_hospitals_real_fitness"}
+    ),
+    Row("f_fig11_svm", 50, 24, {"epsilon": "f_fig11_top", "size": "f_fig11_bottom"}),
+    Row("f_thm2_fixed_rho", 10, 31, {"finals-relative_fitness": "f_thm2_fixed_rho"}),
     Row(
         "b_fig1",
         5,
+        105,
         {
             "curves-objective_gap": "b_fig1_iterations",
             "curves-objective_gap-vectors_sent": "b_fig1_vectors",
             "curves-test_accuracy": "b_fig1_accuracy",
+            "curves-test_accuracy-vectors_sent": "b_fig1_accuracy_vectors",
         },
+        edges="b_fig1_edges",
     ),
     Row(
         "b_fig2a_paper",
         5,
+        20,
         {"curves-objective_gap": "b_fig2a_paper", "curves-test_accuracy": "b_fig2a_accuracy"},
     ),
-    Row("b_fig2a_strict", 5),
+    Row("b_fig2a_strict", 5, 5),
+    Row(
+        "b_fig2_tuned",
+        5,
+        29,
+        {
+            "curves-test_accuracy-dimension-100": "b_fig2b_tuned",
+            "finals-test_accuracy": "b_fig2_tuned",
+        },
+        changes=("tune.replicas=5",),
+        smaller=("tune.replicas=1",),
+    ),
+    Row(
+        "b_fig2_start_tuned",
+        5,
+        12,
+        {"finals-test_accuracy": "b_fig2_start_tuned"},
+        changes=("tune.replicas=5",),
+        smaller=("tune.replicas=1",),
+    ),
     Row(
         "b_fig2b_start",
         5,
+        54,
         {"curves-test_accuracy": "b_fig2b_start_accuracy", "curves-objective_gap": "b_fig2b_start_gap"},
     ),
-    Row("b_fig2b_paper", 5, {"curves-test_accuracy": "b_fig2b_paper"}),
-    Row("b_fig2b_strict", 5),
-    Row("b_fig2c_start", 5),
-    Row("b_fig2c_paper", 5, {"finals-test_accuracy": "b_fig2c_paper"}),
-    Row("b_fig2c_strict", 5, {"finals-test_accuracy": "b_fig2c_strict"}),
-    Row("b_fig3_paper", 5, {"agents-test_accuracy": "b_fig3_paper"}),
-    Row("b_fig3_strict", 5, {"agents-test_accuracy": "b_fig3_strict"}),
-    Row("b_fig4", 5, {"finals-test_accuracy": "b_fig4"}),
-    Row("b_table1_paper", 5, {"finals-test_rmse": "b_table1_paper"}),
-    Row("b_table1_strict", 5, {"finals-test_rmse": "b_table1_strict"}),
+    Row("b_fig2b_paper", 5, 6, {"curves-test_accuracy": "b_fig2b_paper"}),
+    Row("b_fig2b_strict", 5, 2),
+    Row("b_fig2c_start", 5, 6),
+    Row("b_fig2c_paper", 5, 14, {"finals-test_accuracy": "b_fig2c_paper"}),
+    Row("b_fig2c_strict", 5, 4, {"finals-test_accuracy": "b_fig2c_strict"}),
+    Row("b_fig3_paper", 5, 4, {"agents-test_accuracy": "b_fig3_paper"}),
+    Row("b_fig3_strict", 5, 1, {"agents-test_accuracy": "b_fig3_strict"}),
+    Row("b_fig4", 5, 20, {"finals-test_accuracy": "b_fig4"}),
+    Row("b_table1_paper", 5, 15, {"finals-test_rmse": "b_table1_paper"}),
+    Row("b_table1_strict", 5, 11, {"finals-test_rmse": "b_table1_strict"}),
     Row(
         "b_table1_tuned",
         1,
+        75,
         changes=("sweep={data.seed: [0, 1, 2, 3, 4], privacy.epsilon: [1.0, 0.5, 0.1]}",),
+        smaller=("sweep={data.seed: [0, 1], privacy.epsilon: [1.0]}",),
     ),
-    Row("b_warm_start", 1),
+    Row("b_warm_start", 1, 44),
 )
 
 
 def numbers(folder: Path) -> str:
     """Where each cell, model and metric ended, as CSV."""
+    import pandas as pd
+
     from p2psim import Result
 
     result = Result.load(folder)
@@ -172,72 +236,104 @@ def numbers(folder: Path) -> str:
     table = last.describe()[["count", "25%", "50%", "75%", "mean"]]
     table["standard error"] = last.sem()
     values = [{"cell": number, **cell.swept} for number, cell in enumerate(result.described.cells)]
-    lines = [dict(zip(table.index.names, key, strict=True)) | dict(row) for key, row in table.iterrows()]
-    import pandas as pd
-
-    return pd.DataFrame(values).merge(pd.DataFrame(lines), on="cell").to_csv(index=False)
+    return pd.DataFrame(values).merge(table.reset_index(), on="cell").to_csv(index=False)
 
 
-def draw_surface(folder: Path, keys: str, file: Path) -> None:
-    """Draw mean final ψ over a swept key and ε; a frame where the first owner does better than alone."""
+def listed(rows: list[Row]) -> str:
+    """How long rows take, by what their runs took when they were measured."""
+    minutes = [(row.seconds + DRAWING_SECONDS) / 60 for row in rows]
+    lines = [f"{row.called:21} {row.replicas:8} {cost:8.1f}" for row, cost in zip(rows, minutes, strict=True)]
+    total = f"{sum(minutes):.0f} minutes of a processor, {max(sum(minutes) / 2, *minutes):.0f} on two that are free"
+    return "\n".join([f"{'row':21} replicas  minutes", *lines, total])
+
+
+def surface(folder: Path, order: Sequence[int]) -> "Figure":
+    """Mean final ψ over two keys, a panel for each value of a third; a frame where owner 1 does better than alone."""
     import numpy as np
+    import seaborn as sns
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
     from p2psim import Result
+    from p2psim.report.channels import dimensions
+    from p2psim.report.source import source
 
-    result, epsilon = Result.load(folder), "privacy.epsilon"
-    across, _, panels = keys.partition(" by ")
-    ends = result.metrics.drop_duplicates(["cell", "metric", "replica", "agent"], keep="last")
-    means = (
-        ends[ends["agent"].isna() | (ends["agent"] == 0)]
-        .groupby(["cell", "metric"], observed=True)["value"]
-        .mean()
-    )
-    cells = [dict(cell.swept) for cell in result.described.cells]
-    first = {str(cell[across]): float(re.findall(r"[\d.]+", str(cell[across]))[0]) for cell in cells}
-    columns, rows = sorted(set(first.values())), sorted({float(cell[epsilon]) for cell in cells})
-    names = list(dict.fromkeys(str(cell[panels]) for cell in cells)) if panels else [""]
-    psi, pays = np.full((2, len(names), len(rows), len(columns)), np.nan)
-    for number, cell in enumerate(cells):
-        at = names.index(str(cell[panels])) if panels else 0, rows.index(float(cell[epsilon]))
-        column = columns.index(first[str(cell[across])])
-        psi[(*at, column)] = means[number, "relative_fitness"]
-        pays[(*at, column)] = psi[(*at, column)] < means.get((number, "isolated_fitness"), 0.0)
-    figure = Figure(
-        figsize=(1.5 + (1.5 + 0.85 * len(columns)) * len(names), 1.6 + 0.45 * len(rows)), layout="constrained"
-    )
+    result = Result.load(folder)
+    swept = dimensions(source(result))
+    across, down, *panels = (swept[at] for at in order)
+    titles = panels[0].labels if panels else ("",)
+    ends = result.metrics.drop_duplicates(["cell", "model", "metric", "replica", "agent"], keep="last")
+    ends = ends[ends["agent"].isna() | (ends["agent"] == 0)]
+    means = ends.groupby(["cell", "metric"], observed=True)["value"].mean().unstack()
+    psi = np.full((len(titles), len(down), len(across)), np.nan)
+    alone = np.full(psi.shape, -np.inf)
+    for cell, mean in means.iterrows():
+        at = panels[0].position[cell] if panels else 0, down.position[cell], across.position[cell]
+        psi[at], alone[at] = mean["relative_fitness"], mean.get("isolated_fitness", -np.inf)
+    columns = min(len(titles), 2)
+    rows = -(-len(titles) // columns)
+    wide = max(0.85, 0.1 * max(map(len, across.texts)))
+    size = 1.5 + (1.5 + wide * len(across)) * columns, 0.8 + (0.8 + 0.45 * len(down)) * rows
+    figure = Figure(figsize=size, layout="constrained")
     norm = LogNorm(np.nanmin(psi), np.nanmax(psi))
-    for place, name in enumerate(names):
-        axes = figure.add_subplot(1, len(names), place + 1)
-        mesh = axes.pcolormesh(psi[place], norm=norm, cmap="viridis_r", edgecolors="white", linewidth=1)
-        for (row, column), value in np.ndenumerate(psi[place]):
-            dark = norm(value) > 0.5
-            axes.text(
-                column + 0.5, row + 0.5, f"{value:.2g}", ha="center", va="center", color="w" if dark else "k"
-            )
-            if pays[place, row, column]:
-                axes.add_patch(
-                    Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, fill=False, lw=2.5, ec="tab:red")
-                )
-        axes.set_xticks(np.arange(len(columns)) + 0.5, [f"{x:,.0f}" for x in columns])
-        axes.set_yticks(np.arange(len(rows)) + 0.5, ["∞" if y == np.inf else f"{y:g}" for y in rows])
-        axes.set(xlabel=LABELS[across], ylabel="privacy budget ε per owner" if place == 0 else "", title=name)
-    figure.colorbar(mesh, ax=figure.axes, label="mean final relative fitness ψ")
+    for place, title in enumerate(titles):
+        axes = figure.add_subplot(rows, columns, place + 1)
+        sns.heatmap(
+            psi[place], annot=True, fmt=".2g", norm=norm, cmap="viridis_r", cbar=False, linewidths=1, ax=axes,
+            xticklabels=across.texts, yticklabels=down.texts,
+        )  # fmt: skip
+        axes.invert_yaxis()
+        for y, x in np.argwhere(psi[place] < alone[place]):
+            axes.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fill=False, lw=2.5, ec="tab:red"))
+        axes.set(xlabel=across.name, ylabel=down.name if place % columns == 0 else "", title=title)
+        axes.tick_params(rotation=0)
+    figure.colorbar(figure.axes[0].collections[0], ax=figure.axes, label="mean final relative fitness ψ")
     note = f"means of {result.manifest['replicas']} replicas"
-    if pays.any():
+    if (psi < alone).any():
         note += "; red frame: better for owner 1 than the optimum of its own records, without noise"
     figure.supxlabel(note, fontsize="small")
-    figure.savefig(file, dpi=150)
+    return figure
 
 
-#: What swept keys are, in words.
-LABELS = {
-    "data.source.points": "records of each of three owners",
-    "data.partition.sizes": "records of each of three owners",
-    "network.topology.agents": "owners N, of 10,000 records each",
-}
+def edges(folder: Path) -> "Figure":
+    """Mean gap and accuracy by vectors along edges: a broadcast goes to each neighbour, other messages to one."""
+    from matplotlib.figure import Figure
+
+    from p2psim import Result
+    from p2psim.report.channels import dimensions
+    from p2psim.report.source import source
+
+    result = Result.load(folder)
+    (swept,) = dimensions(source(result))
+    means = result.metrics.groupby(["cell", "step", "metric"], observed=True)["value"].mean().unstack()
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    gap, accuracy = figure.subplots(1, 2)
+    for number, cell in enumerate(result.described.cells):
+        mean, broadcast = means.loc[number], cell.swept["network.exchange"] == "broadcast"
+        neighbours = mean["degree_mean"].iloc[0] if broadcast else 1  # recorded once, as the graph stays
+        sent = mean["vectors_sent"] * neighbours
+        for axes, metric in ((gap, "objective_gap"), (accuracy, "test_accuracy")):
+            axes.plot(sent, mean[metric], label=swept.labels[swept.position[number]])
+    gap.set(yscale="log", xlabel="p-vectors along edges", ylabel="mean objective gap")
+    accuracy.set(xlabel="p-vectors along edges", ylabel="mean test accuracy")
+    gap.legend()
+    note = f"means of {result.manifest['replicas']} replicas; a broadcast counts once for each neighbour"
+    figure.supxlabel(note, fontsize="small")
+    return figure
+
+
+def took(folder: Path) -> float:
+    """Seconds of a processor that a run took, and the validation study in it that tuned it."""
+    from p2psim import Result
+
+    used = 0.0
+    for each in (folder, folder / "tuning"):
+        if each.exists():
+            for invocation in Result.load(each).manifest["invocations"]:
+                for part in (invocation["resources"], invocation["of_workers"]):
+                    used += part["user_time"] + part["sys_time"]
+    return used
 
 
 def make(row: Row, out: Path, small: bool) -> str:
@@ -260,13 +356,16 @@ def make(row: Row, out: Path, small: bool) -> str:
             return f"no figure {drawn}; there is {', '.join(there)}"
         if not small:
             shutil.copy(image, IMAGES / f"{name}.png")
-    for keys, name in row.surface.items():
-        draw_surface(out / row.called, keys, (out / row.called if small else IMAGES) / f"{name}.png")
+    folder = out / row.called / "figures" if small else IMAGES
+    for name, order in row.surface.items():
+        surface(out / row.called, order).savefig(folder / f"{name}.png", dpi=150)
+    if row.edges:
+        edges(out / row.called).savefig(folder / f"{row.edges}.png", dpi=150)
     return ""
 
 
 def main() -> int:
-    """Make all rows or some; returns how many failed."""
+    """Make all rows or some; returns 1 where one failed."""
     known = {row.called: row for row in ROWS}
     parser = argparse.ArgumentParser(description="Make the figures and the numbers of docs/papers anew.")
     parser.add_argument(
@@ -276,15 +375,22 @@ def main() -> int:
     parser.add_argument(
         "--small", action="store_true", help="one replica; images of the pages are left alone"
     )
+    parser.add_argument("--list", action="store_true", help="say how long rows take, and make none")
     args = parser.parse_args()
+    rows = [known[name] for name in args.only or known]
+    if args.list:
+        print(listed(rows))
+        return 0
     out = args.out.resolve() / ("small" if args.small else "")
     out.mkdir(parents=True, exist_ok=True)
-    rows = [known[name] for name in args.only or known]
-    failed = 0
+    began, used, failed = time.monotonic(), 0.0, 0
     with ThreadPoolExecutor(2) as pool:
         for row, fault in zip(rows, pool.map(lambda row: make(row, out, args.small), rows), strict=True):
-            print(f"{row.called}: {fault.strip() or 'done'}", flush=True)
-            failed += bool(fault)
+            seconds = 0.0 if fault else took(out / row.called)
+            print(f"{row.called}: {fault.strip() or f'done, {seconds:.0f} s of a processor'}", flush=True)
+            used, failed = used + seconds, failed + bool(fault)
+    minutes = (time.monotonic() - began) / 60
+    print(f"{minutes:.1f} minutes; runs took {used / 60:.1f} of a processor")
     return min(failed, 1)
 
 
