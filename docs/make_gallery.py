@@ -5,6 +5,7 @@
 
 from pathlib import Path
 
+from p2psim.core.printing import counted
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
 
@@ -48,26 +49,15 @@ def figures(names: list[str]) -> dict[str, str]:
     return found
 
 
-def swept(scenario: Scenario) -> list[str]:
-    """Keys that a scenario sweeps, those that go together included."""
-    keys: dict[str, None] = {}
-    for key, values in scenario.sweep.items():
-        for inner in values if key == "zip" else (key,):
-            keys.update(dict.fromkeys(inner if isinstance(inner, dict) else (inner,)))
-    return list(keys)
-
-
 def entry(path: Path, scenario: Scenario, figure: str | None) -> str:
     """The section of one scenario."""
     name = path.stem
     comment = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("#").strip()
     question = comment[: max(comment.rfind(end) for end in ".?)") + 1]  # a sentence that goes on is left out
     network = scenario.network
-    count = len(cells(scenario))
-    size = (
-        f"{count} cell{'s'[: count - 1]} × {scenario.replicas} replica{'' if scenario.replicas == 1 else 's'}"
-    )
-    keys = ", ".join(f"`{key}`" for key in swept(scenario))
+    grid = cells(scenario)
+    size = f"{counted(len(grid), 'cell')} × {counted(scenario.replicas, 'replica')}"
+    keys = ", ".join(f"`{key}`" for key in grid[0].swept)
     algorithm, topology, exchange = (
         scenario.learning.algorithm.kind,
         network.topology.kind,
