@@ -17,9 +17,11 @@ export MPLCONFIGDIR := $(XDG_CACHE_HOME)/matplotlib
 export DASK_CONFIG := $(XDG_CACHE_HOME)/dask
 export IPYTHONDIR := $(XDG_CACHE_HOME)/ipython
 export JUPYTER_RUNTIME_DIR := $(XDG_CACHE_HOME)/jupyter
+# Tests start a thousand processes; where Python may keep no bytecode, each would compile all sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-room lint docs notebooks benchmark clean
+.PHONY: help demo test verification test-room lint docs notebooks package benchmark clean
 
 help: ## List the targets with what each does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,12 +43,12 @@ demo: $(VENV)/.installed-demo ## Install, run three_banks, draw its figures
 	$(BIN)/p2psim run scenarios/three_banks.yaml
 	$(BIN)/p2psim plot runs/three-banks
 
-test: $(VENV)/.installed-test ## Install, fetch a data set, run all tests, slow verification included
-	$(BIN)/p2psim data fetch movielens-100k --yes
-	$(BIN)/python -m pytest -n auto --dist worksteal
-
-test-quick: $(VENV)/.installed-test ## Run the tests without the slow verification
+test: $(VENV)/.installed-test ## Install, run all tests but the slow verification
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not verification'
+
+verification: $(VENV)/.installed-test ## Fetch a data set, run slow statistical tests
+	$(BIN)/p2psim data fetch movielens-100k --yes
+	$(BIN)/python -m pytest -n auto --dist worksteal -m verification
 
 test-room: $(VENV)/.installed-test ## Run the tests of one room: make test-room ROOM=network
 	$(BIN)/python -m pytest -n auto -m 'not verification' tests/$(ROOM)
@@ -61,6 +63,9 @@ docs: $(VENV)/.installed-test ## Build the documentation into site/
 
 notebooks: $(VENV)/.installed-test ## Execute the notebooks at small size
 	$(BIN)/python notebooks/run_all.py
+
+package: $(VENV)/.installed-demo ## Build wheel and sdist in dist/, and use the wheel outside of the checkout
+	VENV=$(VENV) .ci/package
 
 benchmark: $(VENV)/.installed-demo ## Measure against the baselines, side by side
 	$(BIN)/python benchmarks/run.py

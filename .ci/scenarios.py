@@ -52,16 +52,16 @@ def main(out: Path, scenarios: list[Path]) -> int:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_NEEDED)
 
-    asking = Lock()
+    polling = Lock()
 
     def watched(scenario: Path) -> tuple[str, int | None, str]:
         folder, log = out / scenario.stem, out / f"{scenario.stem}.log"
         process = context.Process(target=attempt, args=(scenario, folder, log))
-        # To start a process asks after all others, and two threads must not ask after one at the same time.
-        with asking:
+        # Starting a process polls all others, and two threads must not poll one process at once.
+        with polling:
             process.start()
         wait([process.sentinel])
-        with asking:
+        with polling:
             process.join()
         return scenario.stem, process.exitcode, log.read_text() if log.exists() else ""
 
