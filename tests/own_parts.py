@@ -1,10 +1,15 @@
 """Which parts from outside p2psim this process knows: Python imports a module, and registers its parts, only once."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from p2psim.core import registry
+
+# Where the example package lies, which is not installed.
+sys.path.append(str(Path(__file__).parent / "plugins"))
 
 #: A part's package, kind and name.
 Key = tuple[str, str, str]

@@ -25,7 +25,6 @@ from p2psim.network.exchanges import Broadcast, Gossip
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
 
-sys.path.append(str(Path(__file__).parents[1] / "plugins"))
 with let_in("p2psim_example_parts"):
     from p2psim_example_parts.gossip_sgd import GossipSgd
 
