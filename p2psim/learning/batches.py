@@ -81,6 +81,10 @@ class _Batch(Options):
         """
         return np.ones(records.size)
 
+    def epoch(self, records: np.ndarray) -> np.ndarray:
+        """Batches in which an agent takes as many records as it holds, about, at least one, shape (N,)."""
+        return np.maximum(1, np.ceil(records / self.divisors(records))).astype(np.int64)
+
     def divisors(self, records: np.ndarray) -> np.ndarray:
         """What each agent's sum of gradients is divided by, shape (N,); without records, as with one."""
         return np.maximum(records, 1).astype(float)
@@ -160,6 +164,10 @@ class EpochBatch(_Sized):
         """1 for all, as nothing is claimed for batches of an epoch; see the base."""
         _check_size(self.size, records)
         return super().rates(records)
+
+    def epoch(self, records: np.ndarray) -> np.ndarray:
+        """See the base; records that are left over take no part."""
+        return np.maximum(1, records // self.size).astype(np.int64)
 
 
 def _check_size(size: int, records: np.ndarray) -> None:

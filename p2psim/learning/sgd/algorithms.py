@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from p2psim.core.options import ByKind, Count, NonNegative, Options, Positive
 from p2psim.learning.batches import Batch, Whole
@@ -191,9 +191,32 @@ class FederatedAlgorithm(SgdAlgorithm, OfLearner):
     audited_as: ClassVar[str] = "owners-training"
 
     local_steps: Count = Field(1, description="K, gradient steps of an answer")
+    local_epochs: Count | None = Field(
+        None,
+        description="E, passes over its records in an owner's answer, in place of local_steps; with noise only if all "
+        "owners then take as many steps",
+    )
     proximal: NonNegative = Field(
         0.0, description="weight of ½‖x − x₀‖² in local steps, x₀ the learner's model (FedProx)"
     )
+
+    @model_validator(mode="after")
+    def _steps_or_epochs(self):  # type: ignore[no-untyped-def]
+        if self.local_epochs is not None and self.local_steps != 1:
+            raise ValueError(
+                f"give local_steps or local_epochs; got {self.local_steps} and {self.local_epochs}"
+            )
+        return self
+
+    def steps_of(self, records: np.ndarray) -> np.ndarray:
+        """See `TrainingAlgorithm.steps_of`."""
+        if self.local_epochs is None:
+            return super().steps_of(records)
+        return self.local_epochs * self.batch.epoch(records)
+
+    def with_steps(self, steps: int) -> Self:
+        """See `TrainingAlgorithm.with_steps`."""
+        return self.model_copy(update={"local_steps": steps, "local_epochs": None})
 
     def training(self, private: bool) -> Training:
         """How an owner trains."""
@@ -209,7 +232,8 @@ class FederatedAlgorithm(SgdAlgorithm, OfLearner):
         """See `TrainingAlgorithm.planner`."""
         from p2psim.learning.sgd.replay import LearnerPlanner
 
-        return LearnerPlanner(self.training(task.private), self.rule(), self.answer_weights(task))
+        steps = self.steps_of(task.problem.records)
+        return LearnerPlanner(self.training(task.private), self.rule(), self.answer_weights(task), steps)
 
     def answer_weights(self, task: TrainingTask) -> np.ndarray:
         """What each owner's answer counts beside others, shape (N,)."""

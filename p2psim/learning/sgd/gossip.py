@@ -106,8 +106,10 @@ def _update(program, training, merging, walkers, event, heard, row):  # type: ig
         new, new_age = _merged(program, merging.by_age, slot, age, last, last_age), oldest
     else:
         steps = training.steps
-        here = train(program, training, slot, i, 2 * release, row, age)
-        there = train(program, training, last, i, 2 * release + 1, row + steps * training.private, last_age)
+        here = train(program, training, steps, slot, i, 2 * release, row, age)
+        there = train(
+            program, training, steps, last, i, 2 * release + 1, row + steps * training.private, last_age
+        )
         new, new_age = (
             _merged(program, merging.by_age, here, age + steps, there, last_age + steps),
             oldest + steps,
@@ -115,7 +117,7 @@ def _update(program, training, merging, walkers, event, heard, row):  # type: ig
         let_go(program, here)
         let_go(program, there)
     if release >= 0 and merging.mode != UPDATE_MERGE:
-        updated = train(program, training, new, i, release, row, new_age)
+        updated = train(program, training, training.steps, new, i, release, row, new_age)
         let_go(program, new)
         new, new_age = updated, new_age + training.steps
     let_go(program, walkers.models[i])

@@ -75,6 +75,8 @@ class Owners(NamedTuple):
     ----------
     weights : ndarray, shape (N,)
         What each one's answer counts beside others.
+    steps : ndarray of int64, shape (N,)
+        Gradient steps of its answers.
     heard : ndarray of int64, shape (N, 2)
         Numbers of the events from which each may answer: of the two newest queries that it has heard and not dropped.
     models : ndarray of int64, shape (N, 2)
@@ -88,6 +90,7 @@ class Owners(NamedTuple):
     """
 
     weights: np.ndarray
+    steps: np.ndarray
     heard: np.ndarray
     models: np.ndarray
     answers: np.ndarray
@@ -95,12 +98,13 @@ class Owners(NamedTuple):
     shares: np.ndarray
 
     @classmethod
-    def first(cls, weights: np.ndarray, size: int) -> Owners:
+    def first(cls, weights: np.ndarray, steps: np.ndarray, size: int) -> Owners:
         """Before anything has happened."""
         n = weights.size
         nothing = np.full((n, 2), -1, np.int64)
         return cls(
             weights,
+            steps.astype(np.int64),
             nothing,
             nothing.copy(),
             np.full(n, -1, np.int64),
@@ -208,9 +212,10 @@ def _answer(program, training, rule, owners, counts, event):  # type: ignore[no-
     if owners.heard[i, which] != event.cause:
         return -1
     at = owners.models[i, which]
-    slot = train(program, training, at, i, event.release, counts[ROW], event.version // rule.size)
+    steps = owners.steps[i]
+    slot = train(program, training, steps, at, i, event.release, counts[ROW], event.version // rule.size)
     if training.private:
-        counts[ROW] += training.steps
+        counts[ROW] += steps
     if rule.what == BUFFER:
         first = program.counts[INPUTS]
         term(program, slot, 1.0)

@@ -47,9 +47,17 @@ class TrainingAlgorithm(LearningAlgorithm):
         """Gradients in a release."""
         return int(getattr(self, "local_steps", 1))
 
+    def steps_of(self, records: np.ndarray) -> np.ndarray:
+        """Gradients in a release of each agent that holds so many records, shape (n,)."""
+        return np.full(records.size, self.queries)
+
+    def with_steps(self, steps: int) -> Self:
+        """The same for an agent with so many gradients in a release, for the plain replay."""
+        return self
+
     def work(self, records: np.ndarray) -> np.ndarray:
         """See `LearningAlgorithm.work`: every local step takes a batch."""
-        return super().work(records) * self.queries
+        return super().work(records) * self.steps_of(records)
 
     @model_validator(mode="after")
     def _one_end(self):  # type: ignore[no-untyped-def]

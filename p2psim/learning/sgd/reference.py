@@ -70,7 +70,10 @@ def reference_of_learner(
     algorithm: Any, task: TrainingTask, exchange: Exchange, events: np.ndarray, noise: np.ndarray
 ) -> Iterator[np.ndarray]:
     """The learner's model after every commit, shape (1, p)."""
-    gradient = gradients_of(task, events, noise, algorithm.queries)
+    steps = [int(k) for k in algorithm.steps_of(task.problem.records)]
+    owners = [algorithm.with_steps(k) for k in steps]
+    # Where there is noise, all owners take as many steps.
+    gradient = gradients_of(task, events, noise, max(steps))
     past = [task.start.copy()]  # the model before every commit
     memories: dict[int, Memory] = defaultdict(dict)
     sent: dict[int, tuple[np.ndarray, int]] = {}
@@ -80,8 +83,8 @@ def reference_of_learner(
     for event in events:
         kind, agent, version = int(event["kind"]), int(event["agent"]), int(event["version"])
         if kind == SEND and agent != LEARNER and event["release"] >= 0:
-            ask = _of_release(gradient, agent, int(event["release"]) * algorithm.queries)
-            trained = algorithm.train(past[version].copy(), ask, version, memories[agent])
+            ask = _of_release(gradient, agent, int(event["release"]) * steps[agent])
+            trained = owners[agent].train(past[version].copy(), ask, version, memories[agent])
             sent[int(event["seq"])] = trained, version
         elif kind == DELIVER and agent == LEARNER and int(event["cause"]) in sent:
             if not exchange.in_rounds:

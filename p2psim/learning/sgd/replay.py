@@ -238,7 +238,7 @@ class GossipPlanner(Planner):
         self._training, self._merging = training, gossip.Merging(_MERGES[merge], by_age)
         self._walkers = gossip.Walkers.first(np.zeros(agents, np.int64))
         self._counts = np.zeros(2, np.int64)
-        slots, instructions, inputs = room_to_train(training)
+        slots, instructions, inputs = room_to_train(training.steps)
         self.room = 2 * slots + 3, 2 * instructions + 1, 2 * inputs + 2
 
     def begin(self, program: Program) -> None:
@@ -271,13 +271,13 @@ class GossipPlanner(Planner):
 
 
 class LearnerPlanner(Planner):
-    """Of a central learner; ``weights`` (N,) are what answers count beside others."""
+    """Of a central learner; ``weights`` (N,) are what answers count beside others, ``steps`` (N,) those of each."""
 
-    def __init__(self, training: Training, rule: learner.LearnerRule, weights: np.ndarray):
+    def __init__(self, training: Training, rule: learner.LearnerRule, weights: np.ndarray, steps: np.ndarray):
         self._training, self._rule = training, rule
-        self._owners = learner.Owners.first(weights, rule.size)
+        self._owners = learner.Owners.first(weights, steps, rule.size)
         self._slots, self._counts = np.array([0, -1]), learner.first_counts()
-        slots, instructions, inputs = room_to_train(training)
+        slots, instructions, inputs = room_to_train(int(steps.max(initial=1)))
         self.room = slots + 4, instructions + 4, inputs + weights.size + rule.size + 8
 
     def begin(self, program: Program) -> None:

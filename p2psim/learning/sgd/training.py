@@ -75,11 +75,13 @@ def row_of(training, query_row, step):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def train(program, training, at, agent, release, row, t):  # type: ignore[no-untyped-def]
+def train(program, training, steps, at, agent, release, row, t):  # type: ignore[no-untyped-def]
     """Write the local steps of a release from a model on; returns the slot of the result, held. See `room_to_train`.
 
     Parameters
     ----------
+    steps : int
+        Steps of each of the agent's releases.
     at : int
         Slot of the model that the agent begins with; the caller holds it.
     release : int
@@ -91,8 +93,8 @@ def train(program, training, at, agent, release, row, t):  # type: ignore[no-unt
     """
     eta = step_size(training.code, training.first, training.second, training.third, t)
     here, velocity = at, -1
-    for s in range(training.steps):
-        g = gradient(program, here, agent, release * training.steps + s, row_of(training, row, s))
+    for s in range(steps):
+        g = gradient(program, here, agent, release * steps + s, row_of(training, row, s))
         if training.momentum > 0.0:
             first = program.counts[INPUTS]
             term(program, g, 1.0)
@@ -117,9 +119,9 @@ def train(program, training, at, agent, release, row, t):  # type: ignore[no-unt
     return here
 
 
-def room_to_train(training: Training) -> tuple[int, int, int]:
-    """Slots, instructions and inputs that one release takes at most."""
-    return 6, 3 * training.steps, 5 * training.steps
+def room_to_train(steps: int) -> tuple[int, int, int]:
+    """Slots, instructions and inputs that one release of so many steps takes at most."""
+    return 6, 3 * steps, 5 * steps
 
 
 #: Columns of `Mail.places`: number of the send (−1 for none), slot, and receivers that are waited for.

@@ -86,10 +86,11 @@ class TrainingCell(ModelsCell):
         in_rounds = links.star and network.exchange.in_rounds
         shares = np.ones(problem.agents) if in_rounds else network.rates / network.rates.sum()
         each = 1 if in_rounds else problem.agents
-        horizon = max(1, round(updates * each)) * algorithm.queries
+        queries = _queries(scenario, problem.records)
+        horizon = max(1, round(updates * each)) * queries
         limit, p = replay.limit_of(scenario, case, problem.agents), problem.dimension
         plan = replay.plan_releases(scenario, limit, bound, problem.records, horizon, shares, dimension=p)
-        setup = replay.replay_setup(scenario, network, plan, commits, time, p, queries=algorithm.queries)
+        setup = replay.replay_setup(scenario, network, plan, commits, time, p, queries=queries)
         return cls(scenario, case, problem, setup, bound, rule, links, replica)
 
     @property
@@ -156,6 +157,19 @@ def receivers_of(network: Network, end: float | None = None) -> Callable[[np.nda
 def _algorithm(scenario: Scenario) -> TrainingAlgorithm:
     algorithm: Any = scenario.learning.algorithm
     return algorithm
+
+
+def _queries(scenario: Scenario, records: np.ndarray) -> int:
+    """Gradients in a release, which the ledger counts; 1 where they differ, as they may without privacy."""
+    steps = _algorithm(scenario).steps_of(records)
+    least, most = int(steps.min()), int(steps.max())
+    if least != most and scenario.privacy.mechanism.is_private:
+        message = (
+            f"owners of more records would take more steps, {least} to {most}; with noise all take as many, since the "
+            "ledger charges each step: give local_steps"
+        )
+        raise MeaningError("learning.algorithm.local_epochs", message)
+    return most if least == most else 1
 
 
 def _intercept(scenario: Scenario) -> bool:
