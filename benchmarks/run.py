@@ -36,6 +36,7 @@ import large_graphs
 import models
 import networks
 import page
+import profiles
 import reading
 import scaling
 import starts
@@ -59,6 +60,7 @@ MODULES: Mapping[str, Any] = {
     "page": page,
     "forecasts": forecast,
     "clusters": clusters,
+    "profiles": profiles,
 }
 PARTS = ("baselines", *MODULES)
 

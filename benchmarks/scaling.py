@@ -1,4 +1,4 @@
-"""Measure how cost grows with agents, records, dimension and replicas, and what recording costs.
+"""Measure how cost grows with agents, links, records, dimension, commits, cells and replicas, and what recording costs.
 
     python benchmarks/scaling.py [--smoke] [--rounds 3]
 
@@ -47,6 +47,31 @@ def agents(n: int) -> tuple[str, tuple[str, ...]]:
     return "graph.yaml", sets
 
 
+def links(count: int) -> tuple[str, tuple[str, ...]]:
+    """A regular graph of 4,000 agents with so many links, whose models go to all neighbours."""
+    degree = count // 2000
+    some = "complete" if degree == 3999 else f"random-regular, degree: {degree}"
+    sets = (
+        f"network.topology={{kind: {some}}}",
+        "data.source.agents=4000",
+        "data.source.points=2",
+        "data.source.dimension=2",
+        "learning.algorithm.commits=40000",
+        "record.every=40000",
+    )
+    return "graph.yaml", sets
+
+
+def commits(n: int) -> tuple[str, tuple[str, ...]]:
+    """A graph of 100 agents with so many updates; each agent releases 20 times, then goes on with what it released."""
+    return "graph.yaml", ("data.source.agents=100", f"learning.algorithm.commits={n}", f"record.every={n}")
+
+
+def grid(cells: int) -> tuple[str, tuple[str, ...]]:
+    """So many cells of ten commits each, run and written."""
+    return "tiny.yaml", (f"sweep={{privacy.epsilon: {[round(1 + k / cells, 6) for k in range(cells)]}}}",)
+
+
 def records(n: int) -> tuple[str, tuple[str, ...]]:
     """A star of logistic regression with so many records an owner."""
     return "star.yaml", (*_LOGISTIC, f"data.source.points={n}")
@@ -65,9 +90,12 @@ def replicas(r: int) -> tuple[str, tuple[str, ...]]:
 #: What grows, and the sizes.
 GROWING = {
     "agents": (agents, (100, 1000, 10_000, 100_000, 1_000_000)),
+    "links": (links, (8000, 80_000, 800_000, 7_998_000)),
+    "commits": (commits, (1000, 10_000, 100_000, 1_000_000)),
+    "cells": (grid, (10, 100, 1000, 10_000)),
     "records": (records, (100, 1000, 10_000, 100_000)),
-    "dimension": (dimension, (5, 10, 20, 50, 100, 200)),
-    "replicas": (replicas, (100, 300, 1000, 3000)),
+    "dimension": (dimension, (1, 3, 10, 30, 100, 300, 1000)),
+    "replicas": (replicas, (10, 100, 1000, 10_000)),
 }
 #: What is recorded, beside a run that records at its end only.
 RECORDING = {
@@ -103,18 +131,25 @@ def simulated(name: str, size: int) -> dict[str, float]:
     *_, first, second = taken
     commits = int(outcome.series[0].step[-1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"setup": max(first - second, 0.0), "us": second / commits * 1e6, "mb": peak}
+    return {"setup": max(first - second, 0.0), "us": second / commits * 1e6, "seconds": second, "mb": peak}
 
 
 def ran(path: str, sets: Sequence[str]) -> float:
-    """CPU seconds of a run into a folder in this process, its checks and its first simulation left out."""
+    """CPU seconds of a run into a folder in this process.
+
+    Where replicas grow, its checks and its first simulation are left out; where cells do, they are part of it.
+    """
     import p2psim
 
     scenario = p2psim.Scenario.load(HERE / path, sets)
     with tempfile.TemporaryDirectory() as folder:
-        p2psim.run(scenario.model_copy(update={"replicas": 1}), Path(folder) / "run", progress=False)
+        if scenario.replicas > 1:
+            p2psim.run(scenario.model_copy(update={"replicas": 1}), Path(folder) / "run", progress=False)
+        else:
+            first = p2psim.Scenario.load(HERE / path, ["sweep={privacy.epsilon: [0.5, 0.7]}"])
+            p2psim.run(first, Path(folder) / "first", progress=False)
         began = time.process_time()
-        p2psim.run(scenario, Path(folder) / "run", progress=False)
+        p2psim.run(scenario, Path(folder) / "run", progress=False, confirm_cells=True)
         return time.process_time() - began
 
 
@@ -156,6 +191,9 @@ def rows(found: Found, other: dict[str, list[float]]) -> list[Row]:
     told: list[Row] = []
     units = {
         "agents": (("us", "µs a commit"), ("setup", "set-up, s"), ("mb", "peak MB")),
+        "links": (("us", "µs a commit"), ("setup", "set-up, s")),
+        "commits": (("seconds", "CPU s"),),
+        "cells": (("seconds", "CPU s of a run"),),
         "records": (("us", "µs a commit"), ("setup", "set-up, s")),
         "dimension": (("us", "µs a commit"),),
         "replicas": (("seconds", "CPU s of a run"),),
@@ -190,8 +228,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.worker == "recording":
         print(json.dumps(recording(asked.size)))
-    elif asked.worker == "replicas":
-        print(json.dumps({"seconds": ran(*replicas(asked.size))}))
+    elif asked.worker in ("replicas", "cells"):
+        print(json.dumps({"seconds": ran(*GROWING[asked.worker][0](asked.size))}))
     elif asked.worker:
         print(json.dumps(simulated(asked.worker, asked.size)))
     else:
