@@ -71,6 +71,9 @@ class Clock(Options):
 
 Engine = Literal["auto", "simpy", "array"]
 
+#: Of slotted ALOHA: with shorter slots their numbers would not be exact whole numbers after some thousand periods.
+SHORTEST_SLOT = 1e-12
+
 
 def uncompiled_parts(exchange: Exchange, channel: Channel, availability: AnyAvailability) -> list[str]:
     """Keys of a scenario whose parts have no compiled form: those from outside p2psim, which SimPy runs."""
@@ -264,9 +267,21 @@ class Network:
 
     @property
     def airtime(self) -> Airtime:
-        """Time that transmissions take."""
+        """Time that transmissions take.
+
+        Raises
+        ------
+        MeaningError
+            If it needs the length of a model, which is not known, or slots of that length could not be counted.
+        """
         channel = self.channel
-        return airtime_of(channel.airtime, channel.bandwidth, self.vectors, self.dimension)
+        airtime = airtime_of(channel.airtime, channel.bandwidth, self.vectors, self.dimension)
+        if channel.collision == "slotted" and 0 < airtime.loaded < SHORTEST_SLOT:
+            raise MeaningError(
+                "network.channel.airtime",
+                f"slots must be {SHORTEST_SLOT} or longer, or 0; the longest message takes {airtime.loaded}",
+            )
+        return airtime
 
     def check_compute(self) -> None:
         """Refuse a time to compute that contradicts the rest of the network.

@@ -448,6 +448,27 @@ class _Drawing:
         rounds = self.one(30, 100, 300, 1000) / (3 * self.agents + drawn.network.links.indices.size)
         return replace(drawn, network=network, time=max(round(rounds), 1) * interval)
 
+    def with_short_times(self, drawn: Drawn) -> Drawn:
+        """The same network with some of its times so short that they do not move the clock."""
+
+        def short(time: Any) -> Any:
+            return self.one(1e-300, 1e-20) if time and self.chance(0.7) else time
+
+        network = drawn.network
+        channel, exchange, compute = network.channel, network.exchange, network.compute
+        keys: dict[str, Any] = {"latency": short(channel.latency)}
+        if channel.collision != "slotted":  # such short slots are refused
+            keys |= {"airtime": short(channel.airtime), "bandwidth": None}
+        again = channel.retransmit
+        if again.kind != "none":
+            keys["retransmit"] = again.model_copy(update={"backoff": short(again.backoff)})
+        updates = {name: short(getattr(exchange, name, None)) for name in ("deadline", exchange.delay_key)}
+        exchange = exchange.model_copy(update={name: time for name, time in updates.items() if time})
+        if compute is not None:
+            compute = compute.model_copy(update={"time": short(compute.time)})
+        channel = channel.model_copy(update=keys)
+        return replace(drawn, network=replace(network, channel=channel, exchange=exchange, compute=compute))
+
 
 def numbered_network(number: int, newer: bool = False) -> Drawn:
     """The network of a number; with ``newer``, as `networks` draws them."""
@@ -475,3 +496,11 @@ def networks_with_compute(draw: st.DrawFn) -> Drawn:
     """Those whose agents take time to compute."""
     drawing = _Drawing(Hypothetical(draw))
     return drawing.with_compute(drawing.newer(drawing.whole_network(may_change=True)))
+
+
+@st.composite
+def networks_with_short_times(draw: st.DrawFn) -> Drawn:
+    """Those in which something takes a time that does not move the clock."""
+    drawing = _Drawing(Hypothetical(draw))
+    drawn = drawing.newer(drawing.whole_network(may_change=True))
+    return drawing.with_short_times(drawing.with_compute(drawn) if drawing.chance(0.3) else drawn)

@@ -29,6 +29,7 @@ from network_cases import (
 )
 
 from p2psim.core.distributions import Distribution
+from p2psim.core.errors import MeaningError
 from p2psim.core.events import BUSY, COLLISION, GAVE_UP, LOSS, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.core.randomness import Streams
 from p2psim.network.channels.channel import ResendFresh, ResendSame
@@ -283,3 +284,17 @@ def test_whatever_the_channel_does_the_stream_holds(
     assert allowed >= why - {3, 7}
     parts, _ = play(where, pattern, channel, engine="simpy", time=TIME, limits=limits, chunk=11)
     assert parts.tobytes() == events.tobytes()
+
+
+@pytest.mark.parametrize("engine", ["simpy", "array"])
+@pytest.mark.parametrize(
+    "keys", [{"airtime": 5e-324}, {"airtime": 1e-13}, {"bandwidth": 1e300}, {"airtime": 1e-13, "bandwidth": 1e14}]
+)
+def test_slots_too_short_to_be_counted_are_refused(keys: dict[str, float], engine: str) -> None:
+    with pytest.raises(MeaningError, match="slots must be 1e-12 or longer"):
+        play(star(2), Poll(), Channel(collision="slotted", **keys), time=3.0, engine=engine)
+    events, _ = play(star(2), Poll(), Channel(collision="aloha", **keys), time=3.0, engine="simpy")
+    assert events.size
+    events, _ = play(star(2), Poll(), Channel(collision="slotted", airtime=1e-12), time=3.0, engine="simpy")
+    sends = events[events["kind"] == SEND]
+    assert sends["time"].max() == 3.0

@@ -26,6 +26,7 @@ from p2psim.core.events import NEIGHBOURS, NONE, OFFLINE
 from p2psim.core.randomness import Streams
 from p2psim.network.availability import Bernoulli, LearnerOutage, Renewal
 from p2psim.network.channels.channel import ResendFresh, ResendSame
+from p2psim.network.exchanges.rounds import RoundTimes
 from p2psim.network.simulation import simulate_events
 from p2psim.network.verify import EventsError, verify
 
@@ -188,3 +189,17 @@ def test_a_broken_round_is_refused(change, said) -> None:
 def test_it_needs_a_central_learner() -> None:
     with pytest.raises(MeaningError, match="central learner"):
         play(ring(3), Round(), commits=2)
+
+
+@given(
+    interval=st.sampled_from([0.1, 0.3, 1 / 3, 1.0]),
+    deadline=st.sampled_from([5e-324, 1e-300, 1e-17, 0.1, 1.0]),
+    steps=st.lists(st.integers(-4, 4), min_size=1, max_size=40),
+)
+def test_a_deadline_is_not_before_its_round_begins(interval: float, deadline: float, steps: list[int]) -> None:
+    """Whenever the round before has closed, be it some last places beside a multiple of the interval."""
+    times, begins = RoundTimes(interval, deadline), 0.0
+    for number, step in enumerate(steps, 2):
+        now = number * interval * (1 + step * 2.0**-52) if number > 2 else 0.0
+        begins = times.next(max(now, begins), timed_out=False)
+        assert times.deadline() >= begins >= now

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawn_networks import Drawn, networks, networks_with_compute
+from drawn_networks import Drawn, networks, networks_with_compute, networks_with_short_times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,9 +58,17 @@ def test_event_by_event_where_agents_take_time_to_compute(drawn: Drawn, chunks: 
     compare(drawn, chunks)
 
 
+@settings(max_examples=100, deadline=None)
+@given(drawn=networks_with_short_times(), chunks=CHUNKS)
+def test_event_by_event_where_times_do_not_move_the_clock(drawn: Drawn, chunks: tuple[int, int]) -> None:
+    compare(drawn, chunks)
+
+
 @pytest.mark.verification
 @settings(max_examples=800, deadline=None)
-@given(drawn=st.one_of(networks(), networks_with_compute()), chunks=CHUNKS)
+@given(
+    drawn=st.one_of(networks(), networks_with_compute(), networks_with_short_times()), chunks=CHUNKS
+)
 def test_many_networks_event_by_event(drawn: Drawn, chunks: tuple[int, int]) -> None:
     compare(drawn, chunks)
 

@@ -115,7 +115,7 @@ class RoundTimes:
         self._is_past = is_past
         self._interval, self._deadline = interval, deadline or 0.0
         self._is_slow = self._deadline > interval
-        self._since, self._rounds, self._late = 0.0, 0, 0
+        self._since, self._begun, self._rounds, self._late = 0.0, 0.0, 0, 0
 
     def _at(self, rounds: int, late: int) -> float:
         return self._since + (rounds * self._interval + late * self._deadline)
@@ -129,14 +129,14 @@ class RoundTimes:
         begins = self._at(self._rounds, self._late)
         if self._is_past(now, begins):
             self._since, self._rounds, self._late = now, 0, 0
-            return now
-        return max(begins, now)
+        self._begun = max(begins, now)
+        return self._begun
 
     def deadline(self) -> float:
-        """When the round that has begun closes at the latest."""
+        """When the round that has begun closes at the latest; rounding does not put it before the beginning."""
         if self._deadline == self._interval:
-            return self._at(self._rounds + 1, self._late)
-        return self._at(self._rounds, self._late + 1)
+            return max(self._at(self._rounds + 1, self._late), self._begun)
+        return max(self._at(self._rounds, self._late + 1), self._begun)
 
 
 class _Rounds(QueriedOwners):

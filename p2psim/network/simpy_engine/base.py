@@ -15,6 +15,9 @@ from p2psim.network.spec import Ended, RunningNetwork, Steps
 def exactly(env: simpy.Environment, moment: float) -> Steps:
     """Wait until a moment that is now or to come, to the last bit.
 
+    If it is now, because the time to wait for is too short to move the clock, it is an appointment all the same: what
+    goes on at this instant is done first.
+
     A timeout of ``moment - now`` may miss it: rounding makes ``now + (moment - now)`` another number in 3 % of random
     pairs. From half way on the difference is exact (Sterbenz 1974), so that a second timeout meets it.
 
@@ -25,6 +28,8 @@ def exactly(env: simpy.Environment, moment: float) -> Steps:
     """
     if not moment >= env.now:
         raise InputError(f"a moment to wait for must be {env.now} or later, which is now; got {moment}")
+    if moment == env.now:
+        yield env.timeout(0)
     while env.now < moment:
         delay = moment - env.now
         if env.now + delay != moment:
