@@ -288,7 +288,8 @@ def test_whatever_the_channel_does_the_stream_holds(
 
 @pytest.mark.parametrize("engine", ["simpy", "array"])
 @pytest.mark.parametrize(
-    "keys", [{"airtime": 5e-324}, {"airtime": 1e-13}, {"bandwidth": 1e300}, {"airtime": 1e-13, "bandwidth": 1e14}]
+    "keys",
+    [{"airtime": 5e-324}, {"airtime": 1e-13}, {"bandwidth": 1e300}, {"airtime": 1e-13, "bandwidth": 1e14}],
 )
 def test_slots_too_short_to_be_counted_are_refused(keys: dict[str, float], engine: str) -> None:
     with pytest.raises(MeaningError, match="slots must be 1e-12 or longer"):

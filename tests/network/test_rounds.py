@@ -196,7 +196,9 @@ def test_it_needs_a_central_learner() -> None:
     deadline=st.sampled_from([5e-324, 1e-300, 1e-17, 0.1, 1.0]),
     steps=st.lists(st.integers(-4, 4), min_size=1, max_size=40),
 )
-def test_a_deadline_is_not_before_its_round_begins(interval: float, deadline: float, steps: list[int]) -> None:
+def test_a_deadline_is_not_before_its_round_begins(
+    interval: float, deadline: float, steps: list[int]
+) -> None:
     """Whenever the round before has closed, be it some last places beside a multiple of the interval."""
     times, begins = RoundTimes(interval, deadline), 0.0
     for number, step in enumerate(steps, 2):

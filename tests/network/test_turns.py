@@ -10,15 +10,17 @@ import pytest
 import simpy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from network_cases import complete, of_kind, play
+from network_cases import Network, complete, of_kind, play
 from pydantic import Field
 
 import p2psim
 from p2psim.core import registry
 from p2psim.core.errors import InputError, MeaningError
-from p2psim.core.events import WAKE
+from p2psim.core.events import COMMIT, NOBODY, WAKE
 from p2psim.network.simpy_engine.base import Turns, begin, exactly
+from p2psim.network.simulation import simulate_events
 from p2psim.network.spec import RunningNetwork, Steps
+from p2psim.network.verify import verify
 from p2psim.testing import check_part
 
 TIMES = st.floats(0.0, 1e12) | st.floats(0.0, 1.0) | st.integers(0, 10**6).map(lambda k: k * 0.1)
@@ -29,6 +31,7 @@ class TestExactly:
     @given(moments=st.lists(TIMES, min_size=1, max_size=8).map(sorted))
     @example(moments=[0.1, 0.3])
     @example(moments=[5e-324, 1.0])
+    @example(moments=[1.0, 1.0])
     @example(moments=[2.0**-53, 1.0 + 2.0**-52])
     def test_meets_every_moment(self, moments: list[float]) -> None:
         env = simpy.Environment()
@@ -161,7 +164,45 @@ class Hourly(p2psim.Exchange):
             world.begin(tell(agent))
 
 
+class Shared(p2psim.Exchange):
+    """Agents that have woken use a resource of SimPy, one after the other, and then update and send their models."""
+
+    kind: Literal["shared-resource"] = "shared-resource"
+    service: float = Field(0.3, description="time of a use")
+
+    sends_to_all = True
+
+    def start(self, world: RunningNetwork) -> None:
+        desk = simpy.Resource(world.env)
+
+        def use(agent: int, wake: int) -> Steps:
+            with desk.request() as turn:
+                yield turn
+                yield from world.wait(self.service, agent, wake)
+            release = world.release(agent)
+            commit = world.commit(agent, NOBODY, wake, release)
+            version, ignore = world.versions[agent], lambda *_: None
+            world.send(agent, world.neighbours(agent), version, commit, release, ignore, ignore)
+
+        world.start_clocks(lambda agent: world.begin(use(agent, world.wake(agent))))
+
+
 class TestExchangeOfOnesOwn:
+    def test_waits_for_a_resource_of_simpy(self) -> None:
+        """Each use begins when the one before has ended (Lindley 1952), and the invariants hold."""
+        where = complete(4)
+        network = Network(where, Shared())
+        events = simulate_events(network, seed=3, time=40.0).read()
+        verify([events], where, end=40.0, order=network.ordering, conduct=network.conduct)
+        wakes, commits = of_kind(events, WAKE), of_kind(events, COMMIT)
+        ends, end = [], 0.0
+        for time in wakes["time"].tolist():
+            end = max(end, time) + 0.3
+            ends.append(end)
+        assert len(commits) > 50
+        assert commits["time"].tolist() == ends[: len(commits)]
+        assert commits["cause"].tolist() == wakes["seq"][: len(commits)].tolist()
+
     @pytest.mark.parametrize("nap", [0.0, 0.03])
     def test_keeps_times_and_order(self, nap: float) -> None:
         events, ended = play(complete(4), Hourly(nap=nap), time=3.05)

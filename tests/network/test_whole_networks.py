@@ -66,9 +66,7 @@ def test_event_by_event_where_times_do_not_move_the_clock(drawn: Drawn, chunks: 
 
 @pytest.mark.verification
 @settings(max_examples=800, deadline=None)
-@given(
-    drawn=st.one_of(networks(), networks_with_compute(), networks_with_short_times()), chunks=CHUNKS
-)
+@given(drawn=st.one_of(networks(), networks_with_compute(), networks_with_short_times()), chunks=CHUNKS)
 def test_many_networks_event_by_event(drawn: Drawn, chunks: tuple[int, int]) -> None:
     compare(drawn, chunks)
 
