@@ -78,6 +78,12 @@ def compare_within(result: Result, reference: Mapping[str, Any], confidence: flo
     InputError
         If the run does not sweep a key, or no cell has the value.
     """
+    cells, pairs = result.described.cells, reference_pairs(result, reference)
+    return _table(result, result, pairs, [cells[number].swept for _, number in pairs], True, confidence)
+
+
+def reference_pairs(result: Result, reference: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Numbers of the reference cell and of the other of each pair of `compare_within`, which see for errors."""
     unknown = [key for key in reference if key not in result.swept]
     if unknown or not reference:
         known = ", ".join(result.swept) or "nothing"
@@ -97,7 +103,7 @@ def compare_within(result: Result, reference: Mapping[str, Any], confidence: flo
     pairs = [(base, number) for number, base in enumerate(bases) if base is not None and base != number]
     if not pairs:
         raise InputError(f"{result.path}: no other cell is left to compare with the reference")
-    return _table(result, result, pairs, [cells[number].swept for _, number in pairs], True, confidence)
+    return pairs
 
 
 def differing_keys(a: Result, b: Result) -> list[str]:

@@ -1,6 +1,6 @@
 """What stands under a figure, n and the band; and the badge of a run whose ε is not what it claims."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,17 +59,22 @@ def badge(source: Source) -> str:
 
 
 def spread(
-    source: Source, counts: Sequence[int], shape: str = "band", agents: int = 1, cut: bool = False
+    source: Source,
+    counts: Sequence[int],
+    shape: str = "band",
+    agents: int = 1,
+    cut: bool = False,
+    of: str = "median",
 ) -> str:
     """How many replicas there are, and what line and band show of them."""
-    of = f" (each the mean over {agents} agents)" if agents > 1 else ""
+    mean = f" (each the mean over {agents} agents)" if agents > 1 else ""
     line = {"band": "line", "bar": "point"}[shape]
     if max(counts) == 1:
-        text = f"n = 1 replica{of}"
-    elif min(counts) < FEW:
-        text = f"n = {replicas(counts)}{of}, each drawn; {line}: median"
+        text = f"n = 1 replica{mean}"
+    elif are_few(counts):
+        text = f"n = {replicas(counts)}{mean}, each drawn; {line}: {of}"
     else:
-        text = f"n = {replicas(counts)}{of}; {line}: median, {shape}: {source.band_words}"
+        text = f"n = {replicas(counts)}{mean}; {line}: {of}, {shape}: {source.band_words}"
     return f"{text}; a line ends where half of its replicas have ended." if cut else f"{text}."
 
 
@@ -84,10 +89,20 @@ def of(label: str) -> str:
     return f" ({label})" if label else ""
 
 
+def are_few(counts: Iterable[int]) -> bool:
+    """Whether each replica is drawn, and no band: somewhere there are a few, but not none."""
+    return min((count for count in counts if count), default=0) < FEW
+
+
 def replicas(counts: Sequence[int]) -> str:
     """``1 replica``, or ``18 to 20 replicas`` where counts differ."""
+    return counted(counts, "replica")
+
+
+def counted(counts: Sequence[int], what: str) -> str:
+    """How many of something there are, in words."""
     number = between(counts)
-    return f"{number} replica{'' if number == '1' else 's'}"
+    return f"{number} {what}{'' if number == '1' else 's'}"
 
 
 def between(counts: Sequence[int]) -> str:

@@ -1,8 +1,8 @@
 """Figures of one panel or of several: their places, lines, names, titles and notes."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,9 @@ from p2psim.report import notes, scales, style
 from p2psim.report.channels import MOST_LINES, MOST_PANELS, Plan
 from p2psim.report.curves import Drawn, MetricCurve
 from p2psim.report.source import Source
-from p2psim.report.words import words
+from p2psim.report.words import number, words
+
+T = TypeVar("T")
 
 #: More rows than this cannot be read.
 MOST_ROWS = 60
@@ -162,24 +164,68 @@ def draw_curve(axes: Axes, drawn: Drawn[MetricCurve], look: Mapping[str, Any] | 
             axes.plot(x, curve.median, **look)
         style.note(axes, label, x, curve.median)
         return
-    if curve.replicas < notes.FEW:
-        if curve.replicas > 1:
-            each = np.ma.masked_invalid(curve.each)
-            axes.plot(curve.x, each, color=look["color"], linewidth=0.5, alpha=0.5)
-        axes.plot(curve.x, curve.median, label=label, **look)
-        style.note(axes, label, curve.x, curve.median)
-        for replica, values in enumerate(curve.each.T if curve.replicas > 1 else ()):
-            style.note(axes, f"{label}, replica {replica}", curve.x, values)
-        return
-    style.shade(axes, curve.x, curve.low, curve.high, look["color"])
+    draw_band(axes, curve, label, look["color"], curve.median)
     axes.plot(curve.x, curve.median, label=label, **look)
-    style.note(axes, label, curve.x, curve.median, curve.low, curve.high)
+
+
+def draw_band(axes: Axes, curve: MetricCurve, label: str, color: Any, middle: np.ndarray) -> None:
+    """Draw the band over replicas, or each of a few, without the line in the middle of both."""
+    if curve.replicas >= notes.FEW:
+        style.shade(axes, curve.x, curve.low, curve.high, color)
+        style.note(axes, label, curve.x, middle, curve.low, curve.high)
+        return
+    style.note(axes, label, curve.x, middle)
+    if curve.replicas > 1:
+        axes.plot(curve.x, np.ma.masked_invalid(curve.each), color=color, linewidth=0.5, alpha=0.5)
+    for replica, values in enumerate(curve.each.T if curve.replicas > 1 else ()):
+        style.note(axes, f"{label}, replica {replica}", curve.x, values)
 
 
 def references(drawn: Sequence[Drawn[Any]]) -> dict[str, dict[str, Any]]:
     """Looks of baselines by model: dashes tell models apart."""
     models = list(dict.fromkeys(one.model for one in drawn if not one.is_main))
     return {model: style.reference(index) for index, model in enumerate(models)}
+
+
+def on_scale(
+    axes: Sequence[Axes],
+    drawn: Sequence[Drawn[T]],
+    values_of: Callable[[T], np.ndarray],
+    metric: str,
+    across: bool = False,
+) -> tuple[list[Drawn[T]], list[str]]:
+    """What a reader sees, and a note on baselines that lie outside of the scale, which the main model sets.
+
+    Parameters
+    ----------
+    axes : sequence of Axes
+        The panels, with their final limits.
+    drawn : sequence of Drawn
+    values_of : callable
+        Values that its line goes through.
+    metric : str
+        What the values are, for the note.
+    across : bool
+        Whether values have the horizontal axis.
+    """
+    known: dict[str, list[np.ndarray]] = {}
+    seen: set[str] = set()
+    for one in drawn if any(one.is_main for one in drawn) else ():
+        values = np.asarray(values_of(one.what), dtype=float)
+        values = values[np.isfinite(values)]
+        known.setdefault(one.model, []).append(values)
+        for panel in one.panels:
+            low, high = sorted(axes[panel].get_xlim() if across else axes[panel].get_ylim())
+            if one.is_main or (values.size and values.min() <= high and values.max() >= low):
+                seen.add(one.model)
+    parts = []
+    for model in [model for model in known if model not in seen]:
+        values = np.concatenate(known[model])
+        ends = dict.fromkeys(number(float(f"{end:.3g}")) for end in (values.min(), values.max()))
+        parts.append(f"{words(model).replace('-', ' ')}, {' to '.join(ends)}" if values.size else "")
+    hidden = known.keys() - seen
+    note = [f"Off the scale of {words(metric)}: {'; '.join(filter(None, parts))}."] if any(parts) else []
+    return [one for one in drawn if one.model not in hidden], note
 
 
 def explain(

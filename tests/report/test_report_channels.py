@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from made_up_run import legend, lines_of, psi, run
+from made_up_run import footnote, legend, lines_of, psi, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from p2psim.core.errors import InputError
@@ -81,10 +81,13 @@ def test_baselines_set_no_scale_and_the_run_has_the_name_of_its_algorithm(tmp_pa
     made.scenario = {"name": "made-up", "learning": {"algorithm": {"kind": "async-star"}}}
     local = made.metrics.assign(model="local", value=1e9)
     made.metrics = pd.concat([made.metrics, local], ignore_index=True)
-    (axes,) = FIGURES["fitness"].draw(source(made))["fitness"].axes
+    away = FIGURES["fitness"].draw(source(made))["fitness"]
+    (axes,) = away.axes
     assert axes.get_ylim()[1] < 100
+    assert legend(away) == [text.get_text() for text in axes.texts] == []
+    assert "Off the scale of relative fitness: local, 10⁹" in footnote(away)
     assert list(lines_of(axes)) == ["async star"]
-    made.metrics.loc[made.metrics["model"] == "local", "value"] = 1.0
+    made.metrics.loc[made.metrics["model"] == "local", "value"] = 3.0
     figure = FIGURES["fitness"].draw(source(made))["fitness"]
     assert {text.get_text() for text in figure.axes[0].texts} | set(legend(figure)) == {"async star", "local"}
 

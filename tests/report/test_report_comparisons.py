@@ -108,7 +108,13 @@ def test_without_such_a_number_every_cell_has_a_row_and_a_baseline_is_a_line_tha
     assert lines["ε = 1"].get_xdata() == pytest.approx([0.595])
     assert lines["ε = 2"].get_xdata() == pytest.approx([0.695])
     assert axes.get_xlim()[1] < 1
-    assert legend(figure) == ["local"]
+    # What nobody sees is in no legend: its value is written.
+    assert legend(figure) == []
+    assert "Off the scale of test accuracy: local, 77." in text_of(figure, "footnote")
+    made.metrics.loc[made.metrics["model"] == "local", "value"] = 0.65
+    seen = draw_finals(made)["finals-test_accuracy"]
+    assert legend(seen) == ["local"]
+    assert "Off the scale" not in text_of(seen, "footnote")
     assert text_of(figure, "badge") == "NOT PRIVATE"
     # Four replicas are drawn one by one.
     replicas = style.numbers(figure).query("line == 'ε = 1, replicas'")

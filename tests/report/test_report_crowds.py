@@ -12,7 +12,6 @@ from p2psim.report.figures.finals import draw_finals
 from p2psim.report.figures.targets import draw_targets
 from p2psim.report.source import source
 
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 NETWORK = ("delivery", "loss_rate", "collision_rate")
 GRID = {
     "network.channel.collision": ["none", "aloha", "slotted"],
@@ -25,21 +24,20 @@ pytestmark = pytest.mark.usefixtures("look")
 def test_many_cells_have_rows_of_the_time_to_a_target(tmp_path: Path) -> None:
     """ψ = f·ε/(k + 10) falls to 1/2 at k = 2fε − 10, and is recorded at every tenth k.
 
-    Of five replicas, with f = 1/4 … 4, the second, third and fourth are the first with a quarter, half, and three
-    quarters before them; with ε = 200 only the first two get there by k = 300.
+    Of nine replicas, with f = 1/4 … 4, the third, fifth and seventh are the first with a quarter, half, and three
+    quarters of them; with ε = 200 only the first four get there by k = 300.
     """
     budgets = [*map(float, range(1, 15)), 200.0]
     made = run(
         tmp_path,
         {"privacy.epsilon": budgets},
         law=lambda epsilon, _, step: epsilon / (step + 10),
-        factors=FACTORS,
     )
     (figure,) = draw_targets(source(made, "relative_fitness", target=0.5)).values()
     (axes,) = figure.axes
     assert [text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in axes.get_yticklabels()] == [
-        *(f"ε = {budget:g} (5 of 5)" for budget in budgets[:-1]),
-        "ε = 200 (2 of 5)",
+        *(f"ε = {budget:g} (9 of 9)" for budget in budgets[:-1]),
+        "ε = 200 (4 of 9)",
     ]
 
     def reached(factor: float, budget: float) -> float:
@@ -48,7 +46,7 @@ def test_many_cells_have_rows_of_the_time_to_a_target(tmp_path: Path) -> None:
     bars = {line.get_ydata()[0]: line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2}
     dots = {line.get_ydata()[0]: line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"}
     for row, budget in enumerate(budgets[:-1]):
-        assert bars[row] == pytest.approx([reached(FACTORS[1], budget), reached(FACTORS[3], budget)])
+        assert bars[row] == pytest.approx([reached(0.5, budget), reached(2.0, budget)])
         assert dots[row] == pytest.approx(reached(1.0, budget))
     assert bars[14] == pytest.approx([190.0, 300.0])
     assert 14 not in dots

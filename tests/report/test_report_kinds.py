@@ -1,5 +1,6 @@
 """Figures of events, of the graph, of two swept keys, of the privacy spent, and of forecasts."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -144,6 +145,35 @@ def test_the_front_keeps_what_nothing_beats(tmp_path: Path) -> None:
     assert line.get_ydata() == pytest.approx([1.0, 0.1])
 
 
+@pytest.mark.parametrize(
+    ("sizes", "unit", "texts"),
+    [
+        ((9.4e-5, 2e-5), "in units of 10⁻⁶", {"94", "20"}),
+        ((3e5, 2.5e6), "in units of 10⁶", {"0.3", "2.5"}),
+        ((0.5, 0.02), "", {"0.5", "0.02"}),
+        ((9.4e-5, 3.0), "", {"9.4·10⁻⁵", "3"}),  # no power makes both short
+    ],
+)
+def test_numbers_of_a_heat_map_are_written_as_people_read_them(
+    tmp_path: Path, sizes: tuple[float, float], unit: str, texts: set[str]
+) -> None:
+    sweep = {"privacy.epsilon": [1.0, 2.0], "data.partition.records": [100, 200, 300]}
+    made = run(tmp_path, sweep, law=lambda epsilon, *_: sizes[int(epsilon) - 1], factors=(1.0,))
+    figure = FIGURES["heatmap"].draw(source(made))["heatmap-relative_fitness"]
+    axes, bar = figure.axes
+    assert {text.get_text() for text in axes.texts} == texts
+    assert (unit in bar.get_ylabel()) if unit else "units of" not in bar.get_ylabel()
+    assert not re.search(r"\de[-+]?\d", " ".join(text.get_text() for text in axes.texts))
+    assert set(style.numbers(figure)["y"]) == set(sizes)  # the table has them as they are
+
+
+def test_a_heat_map_of_nothing_finite_says_so(tmp_path: Path) -> None:
+    sweep = {"privacy.epsilon": [1.0, 2.0], "data.partition.records": [100, 200, 300]}
+    made = run(tmp_path, sweep, law=lambda *_: np.nan, factors=(1.0,))
+    with pytest.raises(InputError, match="undefined or infinite in every cell"):
+        FIGURES["heatmap"].draw(source(made))
+
+
 def test_agents_against_their_number_of_neighbours(tmp_path: Path) -> None:
     made = run(tmp_path, extra=("test_accuracy",))
     made.agents["degree"] = 1 + made.agents["index"] * 2
@@ -162,7 +192,7 @@ def test_a_forecast_stands_beside_means_of_its_run(tmp_path: Path) -> None:
     shown = table[table["line"].str.endswith("forecast")]
     np.testing.assert_allclose(shown["y"], expected.forecast.curve.expected)
     rows = result.metrics.groupby("step")["value"].mean()
-    np.testing.assert_allclose(table[~table["line"].str.endswith("forecast")]["y"], rows)
+    np.testing.assert_allclose(table[table["line"] == "async star"]["y"], rows)
     assert figure.axes[0].get_xlabel().startswith("commits")
     with pytest.raises(InputError, match="needs a run folder"):
         FIGURES["forecast"].draw(source(SimpleNamespace(**vars(run(tmp_path)))))
@@ -211,7 +241,7 @@ def test_a_forecast_of_a_run_recorded_by_time_is_drawn_against_time(tmp_path: Pa
     expected = table["line"].str.endswith("forecast")
     assert table[expected]["x"].tolist() == [0, 2, 4, 6, 8]
     means = result.metrics.groupby("time")["value"].mean()
-    drawn = table[~expected].set_index("x")["y"]
+    drawn = table[~expected & ~table["line"].str.contains("replica")].set_index("x")["y"]
     np.testing.assert_allclose(drawn.loc[means.index], means)
 
 

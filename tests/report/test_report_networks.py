@@ -96,20 +96,43 @@ def test_targets_are_drawn_where_replicas_reach_them(result: p2psim.Result) -> N
 
 
 @pytest.mark.usefixtures("look")
-def test_paired_differences_have_the_intervals_of_students_t(result: p2psim.Result) -> None:
-    asked = source(result, "throughput", reference={"network.channel.collision": "none"})
+@pytest.mark.parametrize("count", [1, 4, 8])
+def test_paired_differences_have_intervals_from_eight_pairs_on(tmp_path: Path, count: int) -> None:
+    study = p2psim.Scenario.from_dict({**STUDY, "replicas": count})
+    run = p2psim.run(study, tmp_path / "run", progress=False, jobs=1)
+    asked = source(run, "throughput", reference={"network.channel.collision": "none"})
     (figure,) = draw_paired(asked).values()
     (axes,) = figure.axes
-    bars = [line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2][1:]  # the first is at zero
-    points = [float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 1]
+    bars = [line.get_xdata() for line in axes.lines if line.get_marker() == "None"][
+        1:
+    ]  # the first is at zero
+    points = [
+        float(line.get_xdata()[0])
+        for line in axes.lines
+        if line.get_markersize() > 5 and line.get_marker() == "o"
+    ]
+    each = [line.get_xdata() for line in axes.lines if line.get_marker() == "o" and line.get_markersize() < 5]
     rows = [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
     assert rows == ["aloha, airtime = 0.05", "aloha, airtime = 0.2"]
     for row, (other, reference) in enumerate([(2, 0), (3, 1)]):
-        apart = of_cell(result, "throughput", other) - of_cell(result, "throughput", reference)
-        half = t.ppf(0.975, 3) * apart.std(ddof=1) / 2
+        apart = of_cell(run, "throughput", other) - of_cell(run, "throughput", reference)
         assert points[row] == pytest.approx(apart.mean())
-        assert bars[row] == pytest.approx([apart.mean() - half, apart.mean() + half])
-    assert "n = 4 pairs of replicas" in footnote(figure)
+        if count == 8:
+            half = t.ppf(0.975, 7) * apart.std(ddof=1) / np.sqrt(8)
+            assert bars[row] == pytest.approx([apart.mean() - half, apart.mean() + half])
+        elif count == 4:
+            assert each[row] == pytest.approx(apart)
+    if count < 8:
+        assert bars == []
+        assert not {"low", "high"} & set(style.numbers(figure))
+    if count != 4:
+        assert each == []
+    words = {
+        1: "n = 1 pair of replicas.",
+        4: "n = 4 pairs of replicas, each drawn; point: mean difference.",
+        8: "n = 8 pairs of replicas; point: mean difference, bar: 95 % (Student's t); filled: without zero.",
+    }
+    assert words[count] in footnote(figure)
 
 
 @pytest.mark.usefixtures("look")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_up_run import run
+from made_up_run import footnote, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -17,8 +17,8 @@ from p2psim.core.figures import FIGURES
 from p2psim.data.sources import Arrays
 from p2psim.report import draw
 from p2psim.report.files import save
-from p2psim.report.source import source
-from p2psim.report.style import look
+from p2psim.report.source import FigureRequest, source
+from p2psim.report.style import look, numbers
 
 NAMES = st.text(st.sampled_from("$\\{}_^%#& ax"), min_size=1, max_size=12).filter(str.strip)
 
@@ -159,3 +159,78 @@ def test_runs_of_arrays_given_in_python_are_drawn(tmp_path: Path) -> None:
     result = p2psim.run(p2psim.Scenario.from_dict(scenario), tmp_path / "run", jobs=1, progress=False)
     for drawn in (result, p2psim.Result.load(tmp_path / "run")):
         assert {path.stem for path in drawn.plot("fitness")} == {"fitness"}
+
+
+#: What each kind needs to be asked; all others are drawn as they come.
+ASKED = {
+    "collaboration": {"against": "privacy.epsilon"},
+    "targets": {"metric": "relative_fitness", "target": 0.5},
+    "paired": {"reference": {"privacy.epsilon": 1.0}},
+    "heatmap": {"metric": "relative_fitness"},
+}
+
+#: Kinds that show one replica, or quartiles over agents.
+OF_AGENTS = {"timing", "spacetime", "graph", "spent", "ecdf", "agents", "degree"}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> p2psim.Result:
+    """Three replicas of a star from which every figure of replicas can be drawn."""
+    tree = {
+        "name": "small",
+        "replicas": 3,
+        "network": {
+            "topology": {"kind": "star", "agents": 3},
+            "exchange": {"kind": "poll", "interval": 1.0, "response": {"uniform": [0.1, 0.5]}},
+            "channel": {"loss": 0.2},
+        },
+        "data": {"source": {"kind": "linear-regression", "dimension": 2, "points": 90}},
+        "learning": {
+            "algorithm": {"kind": "async-star", "horizon": 30, "rho": {"h": 0.5}, "theta_max": 3},
+            "loss": "squared",
+            "regularizer": {"l2": 1e-2},
+        },
+        "privacy": {
+            "mechanism": "laplace",
+            "sensitivity": {"kind": "clip", "norm": "l1", "bound": 1.0},
+            "allocation": {"kind": "cap", "releases": 30},
+        },
+        "record": {
+            "metrics": [
+                "relative_fitness",
+                "isolated_fitness",
+                "objective",
+                "loss_rate",
+                "delivery",
+                "epsilon_spent",
+            ],
+            "every": 10,
+        },
+        "sweep": {
+            "privacy.epsilon": [1.0, 10.0, 100.0],
+            "network.channel.loss": [0.0, 0.3],
+        },
+    }
+    folder = tmp_path_factory.mktemp("small") / "run"
+    return p2psim.run(p2psim.Scenario.from_dict(tree), folder, progress=False, jobs=1)
+
+
+@pytest.mark.parametrize("kind", [name for name in FIGURES if name not in {*OF_AGENTS, "size", "groups"}])
+def test_of_few_replicas_each_is_drawn_and_no_interval(small: p2psim.Result, kind: str) -> None:
+    with look():
+        asked = source(small).showing(FigureRequest(kind=kind, **ASKED.get(kind, {})))
+        drawn = FIGURES[kind].draw(asked)
+    assert drawn
+    for name, figure in drawn.items():
+        table = numbers(figure)
+        assert not {"low", "high"} & set(table), name
+        artists = [one for axes in figure.axes for one in (*axes.collections, *axes.patches)]
+        if kind not in ("collaboration", "network", "heatmap", "finals"):  # who gains is shaded; shares; rows
+            assert artists == [], name
+        if kind not in (
+            "network",
+            "heatmap",
+            "targets",
+        ):  # shares of all attempts, medians, a curve with steps
+            assert table["line"].str.contains("replica").any(), name
+        assert not re.search("25 to 75|95 %", footnote(figure)), name

@@ -91,7 +91,6 @@ def by_number(source: Source, metric: str, table: pd.DataFrame, column: str, bel
     values = np.concatenate([one.what[1].ravel() for one in shown if one.is_main])
     log = scales.is_log(source.log, values, is_fraction(metric))
     looks = panels.references(shown)
-    ends = []
     for panel, axes in enumerate(grid):
         scales.fit_values(axes, values, log, is_fraction(metric))
         for one in shown:
@@ -104,13 +103,16 @@ def by_number(source: Source, metric: str, table: pd.DataFrame, column: str, bel
                 style.shade(axes, x, low, high, look["color"])
             axes.plot(x, median, label=label, **look)
             style.note(axes, label, x, median, low, high)
-            ends.append(one.end(float(median[-1]), source.main))
         scales.number_axis(axes, table[column])
     panels.name_values(figure, grid, style.metric_label(metric))
-    if len(shown) > 1:
-        panels.explain(figure, grid, plan, shown, ends)
+    visible, note = panels.on_scale(grid, shown, lambda what: what[1][1], metric)
+    ends = [one.end(float(one.what[1][1, -1]), source.main) for one in visible]
+    if len(visible) > 1:
+        panels.explain(figure, grid, plan, visible, ends)
     remark = f"Line: median over agents and replicas, band: 25 to 75 %, in {len(edges) - 1} groups by {what}."
-    panels.finish(figure, source, f"{words(metric)} of agents by {what}", [remark, *notes.alike(alike)])
+    panels.finish(
+        figure, source, f"{words(metric)} of agents by {what}", [remark, *note, *notes.alike(alike)]
+    )
     return figure
 
 
@@ -158,10 +160,11 @@ def draw_ecdf(source: Source) -> dict[str, Figure]:
             scales.fit_values(axes, np.concatenate(values), log, is_fraction(metric), across=True)
             axes.set_ylim(0, 1.01)
         panels.name_values(figure, grid, "share of agents at or below (fraction)")
-        panels.explain(figure, grid, plan, shown)
+        visible, note = panels.on_scale(grid, shown, lambda sorted_of: sorted_of, metric, across=True)
+        panels.explain(figure, grid, plan, visible)
         count = notes.between([int(rows["agent"].nunique()) for _, _, rows in parts])
         replicas = notes.replicas([int(rows["replica"].nunique()) for _, _, rows in parts])
-        remarks = [f"n = {count} agents × {replicas}, at the last record.", *notes.alike(alike)]
+        remarks = [f"n = {count} agents × {replicas}, at the last record.", *note, *notes.alike(alike)]
         undefined = sum(int(np.isnan(one).sum()) for _, _, one in sorted_values)
         if undefined:
             remarks.append(f"{undefined} values are undefined, and lie at or below no x.")

@@ -170,21 +170,28 @@ def draw_alone(source: Source) -> dict[str, Figure]:
     style.note(axes, "alone", records, isolated)
     scales.log_ticks(axes)
     count, ends = len(isolated), []
+    few = notes.are_few(sample.size for _, sample in parts)
     for line, sample in parts:
         low, median, high = quartiles_of([sample], source.quantile)[:, 0]
         color, label = line.look["color"], line.label or "together"
-        axes.axhspan(low, high, color=color, alpha=0.16, linewidth=0)
+        for value in sample if few and sample.size > 1 else ():
+            axes.axhline(value, color=color, linewidth=0.5, alpha=0.5)
+        if not few:
+            axes.axhspan(low, high, color=color, alpha=0.16, linewidth=0)
         axes.axhline(median, color=color)
         gain = int(np.sum(isolated > median))
         ends.append((float(median), f"{label}: {gain} of {count} gain", color))
         axes.plot([], [], color=color, label=ends[-1][1])
-        style.note(axes, label, np.nan, median, low, high)
+        if few:
+            style.note(axes, label, np.nan, median)
+            style.note(axes, f"{label}, replicas", np.full(sample.size, np.nan), sample)
+        else:
+            style.note(axes, label, np.nan, median, low, high)
     axes.set(xlabel="records of the owner (number)", ylabel=style.in_lines(style.metric_label(FITNESS), 44))
     if not scales.label_ends(axes, ends):
         style.add_legend(figure, axes)
     counts = together.groupby("cell")["replica"].nunique().tolist()
-    band = f"line: median of ψ together, band: {source.band_words}; owners above a line gain."
-    remark = f"n = {notes.replicas(counts)}; {band}"
+    remark = f"{notes.spread(source, counts)} Lines are of ψ together: owners above one gain."
     panels.finish(figure, source, "each owner alone (points), and all together (lines)", [remark])
     return {"alone": figure}
 

@@ -35,6 +35,7 @@ def band_figure(source: Source, metrics: Sequence[str], title: str, log: bool | 
     shown: list[Drawn[MetricCurve]] = []
     ends: list[tuple[float, str, object]] = []
     alike: Alike = []
+    hidden: list[str] = []
     for row, metric in zip(grid, metrics, strict=True):
         drawn, same = all_curves(source, metric, plan)
         alike += same if len(metrics) == 1 else []
@@ -51,17 +52,19 @@ def band_figure(source: Source, metrics: Sequence[str], title: str, log: bool | 
                 if panel in one.panels:
                     panels.draw_curve(axes, one, None if one.is_main else looks[one.model])
             scales.few_ticks(axes)
+        visible, note = panels.on_scale(row, drawn, lambda curve: curve.median, metric)
+        hidden += note
         if len(metrics) == 1:
             panels.name_values(figure, row, style.metric_label(metric))
-            ends = [one.end(_last(one.what), source.main) for one in drawn]
-        shown += drawn
+            ends = [one.end(_last(one.what), source.main) for one in visible]
+        shown += visible
     mains = [one for one in shown if one.is_main] or shown
     if len(shown) > 1:
         panels.explain(figure, [axes for row in grid for axes in row], plan, shown, ends)
     agents = max(one.what.agents for one in shown)
     counts = [one.what.replicas for one in mains]
     cut = source.against != "epsilon" and any(one.what.held for one in mains)
-    remarks = [notes.spread(source, counts, agents=agents, cut=cut), *constant, *notes.alike(alike)]
+    remarks = [notes.spread(source, counts, agents=agents, cut=cut), *hidden, *constant, *notes.alike(alike)]
     diverged = sum(int(np.isinf(one.what.each).any(axis=0).sum()) for one in mains)
     remarks += [f"{diverged} of {sum(counts)} replicas diverge and count as +∞."] if diverged else []
     panels.finish(figure, source, title, remarks)

@@ -1,6 +1,6 @@
 """Final values: of every cell in rows, against a swept number, and as differences from a reference cell."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,22 +108,43 @@ def draw_samples(
     x, defined = x[known], [sample for sample in defined if sample.size]
     if not defined:
         return
-    low, median, high = quartiles_of(defined, source.quantile)
-    few = min(map(len, defined)) < notes.FEW
-    color, marker = look["color"], str(look["marker"])
+    draw_spread(axes, source, label, look, x, defined, notes.are_few(map(len, defined)), up)
+    median = quartiles_of(defined)[1]
+    line = {**look, "linestyle": look["linestyle"] if up else "none"}
+    axes.plot(*((x, median) if up else (median, x)), label=label, **line)
+
+
+def draw_spread(
+    axes: Axes,
+    source: Source,
+    label: str,
+    look: Mapping[str, Any],
+    x: np.ndarray,
+    samples: Sequence[np.ndarray],
+    few: bool,
+    up: bool = True,
+) -> None:
+    """Draw bars over replicas, or each of a few, without the medians that both are about."""
+    low, median, high = quartiles_of(samples, source.quantile)
     if few:
-        places = np.concatenate([np.full(len(sample), at) for at, sample in zip(x, defined, strict=True)])
-        values = np.concatenate(defined)
-        at = (places, values) if up else (values, places)
-        style.mark(axes, *at, marker, 3, color, alpha=0.5, markeredgewidth=0)
-        style.note(axes, f"{label}, replicas", places, values)
+        for at, sample in zip(x, samples, strict=True):
+            draw_each(axes, label, at, sample, look["color"], str(look["marker"]), up)
         style.note(axes, label, x, median)
     else:
         bars = axes.vlines if up else axes.hlines
-        bars(x, low, high, color=color, linewidth=0.2 * style.page().font, alpha=0.6)
+        bars(x, low, high, color=look["color"], linewidth=0.2 * style.page().font, alpha=0.6)
         style.note(axes, label, x, median, low, high)
-    line = {**look, "linestyle": look["linestyle"] if up else "none"}
-    axes.plot(*((x, median) if up else (median, x)), label=label, **line)
+
+
+def draw_each(
+    axes: Axes, label: str, at: float, sample: np.ndarray, color: Any, marker: str, up: bool = True
+) -> None:
+    """Draw each of few replicas small, where one of them is not all that there is."""
+    places = np.full(len(sample), at)
+    if len(sample) > 1:
+        x, y = (places, sample) if up else (sample, places)
+        style.mark(axes, x, y, marker, 3, color, alpha=0.5, markeredgewidth=0)
+        style.note(axes, f"{label}, replicas", places, sample)
 
 
 def against_figure(source: Source, metrics: Sequence[str], key: str, title: str) -> Figure:
@@ -156,13 +177,17 @@ def against_figure(source: Source, metrics: Sequence[str], key: str, title: str)
                     medians = quartiles_of(samples)[1]
                     axes.plot(x, medians, label=one.label, **looks[one.model])
                     style.note(axes, one.label, x, medians)
-            last = [float(np.nanmedian(samples_by(one.what, key)[1][-1])) for one in of_metric]
-            ends = [one.end(value, source.main) for one, value in zip(of_metric, last, strict=True)]
+        visible, note = panels.on_scale(
+            row, of_metric, lambda table: quartiles_of(samples_by(table, key)[1])[1], metric
+        )
+        last = [float(np.nanmedian(samples_by(one.what, key)[1][-1])) for one in visible]
+        ends = [one.end(value, source.main) for one, value in zip(visible, last, strict=True)]
+        lost += note
         if len(metrics) == 1:
             panels.name_values(figure, row, style.metric_label(metric))
             alike += same
             lost += notes.not_drawn(values, log)
-        shown += of_metric
+        shown += visible
     every = [axes for row in grid for axes in row]
     panels.explain(figure, every, plan, shown, ends if len(shown) > 1 else ())
     panels.finish(figure, source, title, [_spread(source, metrics[0]), *constant, *lost, *notes.alike(alike)])
@@ -172,6 +197,11 @@ def against_figure(source: Source, metrics: Sequence[str], key: str, title: str)
 def _spread(source: Source, metric: str) -> str:
     counts = source.rows_of_all(metric).groupby(["cell"])["replica"].nunique().tolist()
     return notes.spread(source, counts, "bar", int(source.rows_of_all(metric)["agent"].nunique()) or 1)
+
+
+def _median(table: pd.DataFrame) -> np.ndarray:
+    """The median of last values."""
+    return quartiles_of([table["value"].to_numpy(dtype=float)])[1]
 
 
 def _rows(source: Source, metrics: Sequence[str]) -> Figure:
@@ -213,18 +243,19 @@ def _rows(source: Source, metrics: Sequence[str]) -> Figure:
         for one in of_metric:
             if one.is_main:
                 continue
-            middle = float(quartiles_of([one.what["value"].to_numpy(dtype=float)])[1, 0])
+            middle = float(_median(one.what)[0])
             whole = len(one.panels) == len(plan.titles) and "," not in one.label
             at = place[one.line.number][0]
             ends = [-0.5, len(shown_rows) - 0.5] if whole else [at - 0.4, at + 0.4]
             axes.plot([middle, middle], ends, **looks[one.model])
             style.note(axes, one.label, at, middle)
         axes.set_xlim(limits)
+        visible, note = panels.on_scale([axes] * len(plan.titles), of_metric, _median, metric, across=True)
         (scales.fitted_log_ticks if log else scales.few_ticks)(axes)
         size = style.characters(0.6 / min(len(metrics), style.fitting(2.4, 5)))
         axes.set_xlabel(style.in_lines(style.metric_label(metric), size))
-        lost += notes.not_drawn(values, log) if len(metrics) == 1 else []
-        shown += of_metric
+        lost += note + (notes.not_drawn(values, log) if len(metrics) == 1 else [])
+        shown += visible
     entries: list[tuple[str, object]] = [(colour.name, None)] if colour and colour.name else []
     if colour:
         entries += [
@@ -276,19 +307,29 @@ def draw_paired(source: Source) -> dict[str, Figure]:
     """
     if not source.reference:
         raise InputError("give the cells to compare with: --reference KEY=VALUE, a swept key and its value")
-    from p2psim.analysis.comparison import compare_within
+    from p2psim.analysis.comparison import compare_within, reference_pairs
 
     if source.metric is not None:
         source.rows(source.metric)
     table = compare_within(source.result, source.reference, CONFIDENCE)
     table = relabelled(table, getattr(source.result, "labels", {}))
+    last = source.result.last_values(["metric", "model", "cell", "replica"])
     # A metric of single agents is compared by its mean over them, and says so in its name.
-    table["metric"] = table["metric"].str.removesuffix(" (mean over agents)")
+    suffix = " (mean over agents)"
+    table["metric"] = table["metric"].str.removesuffix(suffix)
+    last = last.rename(index=lambda name: name.removesuffix(suffix), level="metric")
+    base = {cell: other for other, cell in reference_pairs(source.result, source.reference)}
     names = [source.metric] if source.metric else list(dict.fromkeys(table["metric"]))
-    return {f"paired-{metric}": _paired(source, metric, table[table["metric"] == metric]) for metric in names}
+    return {
+        f"paired-{metric}": _paired(source, metric, table[table["metric"] == metric], last.loc[metric], base)
+        for metric in names
+    }
 
 
-def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
+def _paired(
+    source: Source, metric: str, table: pd.DataFrame, last: "pd.Series[float]", base: Mapping[int, int]
+) -> Figure:
+    """A row for each of the table; ``last`` is by model, cell and replica, ``base`` the reference of each cell."""
     if len(table) > panels.MOST_ROWS:
         raise InputError(
             f"{len(table)} rows of cells and models are too many for one figure, which has up to {panels.MOST_ROWS}; "
@@ -298,10 +339,10 @@ def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
     cells = source.metrics.drop_duplicates("cell").set_index("cell")[keys]
     plan = Plan(source, panels=False)
     by_values = {
-        tuple(map(str, row)): plan.of_cell[int(cell)].label
-        for cell, row in zip(cells.index, cells.to_numpy(), strict=True)
+        tuple(map(str, row)): int(cell) for cell, row in zip(cells.index, cells.to_numpy(), strict=True)
     }
-    names = [by_values[tuple(map(str, row))] for row in table[keys].to_numpy()]
+    numbers = [by_values[tuple(map(str, row))] for row in table[keys].to_numpy()]
+    names = [plan.of_cell[cell].label for cell in numbers]
     if table["model"].nunique() > 1:
         names = [
             f"{name}, {source.main if model == 'main' else model}"
@@ -310,20 +351,29 @@ def _paired(source: Source, metric: str, table: pd.DataFrame) -> Figure:
     figure, (axes,) = panels.row_panels(names, 1)
     axes.axvline(0.0, color="0.25", linewidth=1.0)
     colour = style.colours(1)[0]
-    rows = table[["difference", "low", "high"]].itertuples(index=False, name=None)
-    for row, (estimate, low, high) in enumerate(rows):
-        if np.isfinite([low, high]).all():
-            style.bar(axes, row, low, high, colour)
-        face = colour if low > 0 or high < 0 else "white"
+    few = notes.are_few(table["pairs"])
+    rows = table[["model", "difference", "low", "high"]].itertuples(index=False, name=None)
+    for row, (cell, (model, estimate, low, high)) in enumerate(zip(numbers, rows, strict=True)):
+        face = colour if few or low > 0 or high < 0 else "white"
+        if few:
+            apart = (last[model, cell] - last[model, base[cell]]).to_numpy(dtype=float)
+            draw_each(axes, names[row], row, apart[np.isfinite(apart)], colour, "o", up=False)
+            style.note(axes, names[row], row, estimate)
+        else:
+            if np.isfinite([low, high]).all():
+                style.bar(axes, row, low, high, colour)
+            style.note(axes, names[row], row, estimate, low, high)
         style.mark(axes, [estimate], [row], "o", 7, colour, markerfacecolor=face, markeredgewidth=1.4)
-        style.note(axes, names[row], row, estimate, low, high)
     axes.set_xlabel(style.in_lines(f"difference of {style.metric_label(metric)}", style.characters(0.6)))
-    pairs = notes.between([int(n) for n in table["pairs"]])
-    remarks = [
-        f"n = {pairs} pairs of replicas; point: mean difference, bar: 95 % (Student's t); filled: without zero."
-    ]
+    pairs = notes.counted(table["pairs"].tolist(), "pair")
+    shown = (
+        ", each drawn; point: mean difference" if few else "; point: mean difference, bar: 95 % (Student's t)"
+    )
+    shown = "" if table["pairs"].max() == 1 else shown if few else f"{shown}; filled: without zero"
+    remarks = [f"n = {pairs} of replicas{shown}."]
     if lost := int(table["not finite"].sum()):
-        remarks.append(f"{lost} pairs are left out, since one of the two ends infinite or undefined.")
+        left = f"{notes.counted([lost], 'pair')} {'is' if lost == 1 else 'are'} left out"
+        remarks.append(f"{left}, since one of the two ends infinite or undefined.")
     reference = ", ".join(source.said(key, value) for key, value in source.reference.items())
     panels.finish(figure, source, f"{words(metric)} at the end, less that with {reference}", remarks)
     return figure

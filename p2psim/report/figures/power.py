@@ -250,7 +250,8 @@ def _draw(
     style.add_legend(figure, axes)
     fitted = any(line.slope() is not None for line in lines)
     remarks = [notes.spread(source, [count for line in lines for count in line.counts], "bar")]
-    remarks[0] += " Slopes: least squares, 95 % by the bootstrap." if fitted else ""
+    known = any(line.interval is not None for line in lines)
+    remarks[0] += f" Slopes: least squares{', 95 % by the bootstrap' * known}." if fitted else ""
     if any((np.isfinite(line.median) & (line.median > 0) & ~line.used).any() for line in lines):
         remarks.append("Hollow points lie on a flat end and are in no fit.")
     # Undefined at the end, a model has diverged.

@@ -128,9 +128,8 @@ def draw_forecast(source: Source) -> dict[str, Figure]:
             look, curve = {**one.line.look, "marker": "", "linestyle": "-"}, one.what
             label = one.label or source.main
             mean = curve.each.mean(axis=1)
-            style.shade(axes, curve.x, curve.low, curve.high, look["color"])
+            panels.draw_band(axes, curve, label, look["color"], mean)
             axes.plot(curve.x, mean, label=label, **look)
-            style.note(axes, label, curve.x, mean, curve.low, curve.high)
             forecast = expected[one.line.number]
             axes.plot(forecast.points, forecast.expected, color="black", linestyle=":", zorder=4)
             style.note(axes, f"{label}, forecast", forecast.points, forecast.expected)
@@ -142,6 +141,6 @@ def draw_forecast(source: Source) -> dict[str, Figure]:
     expectation = ("forecast, expected value", Line2D([], [], color="black", linestyle=":"))
     style.put_legend(figure, [*entries, expectation])
     counts = [one.what.replicas for one in mains]
-    remark = f"n = {notes.replicas(counts)}; line: mean, band: {source.band_words}."
+    remark = notes.spread(source, counts, of="mean")
     panels.finish(figure, source, f"{words(metric)} and what was forecast", [remark, *notes.alike(alike)])
     return {f"forecast-{metric}": figure}

@@ -1,18 +1,24 @@
 """Last values over two swept keys, and utility against the privacy spent."""
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
 from p2psim.report import notes, panels, scales, style
-from p2psim.report.channels import MOST_PANELS, Plan, dimensions
+from p2psim.report.channels import MOST_PANELS, Dimension, Plan, dimensions
 from p2psim.report.curves import finals, quartiles_of
-from p2psim.report.source import FITNESS, Source
-from p2psim.report.words import by_worth, is_fraction, number, words
+from p2psim.report.figures.finals import draw_spread
+from p2psim.report.source import FITNESS, Float, Source
+from p2psim.report.words import SUPERSCRIPTS, by_worth, is_fraction, number, words
 from p2psim.runs.summary import rises
 
 #: Cells of a heat map that have their number written in them.
@@ -33,7 +39,7 @@ def draw_heatmap(source: Source) -> dict[str, Figure]:
     Raises
     ------
     InputError
-        If fewer than two keys are swept, or there are too few values or too many panels.
+        If fewer than two keys are swept, there are too few values or too many panels, or no value is finite.
     """
     dims = sorted(dimensions(source), key=lambda dim: dim.numbers is None)
     if len(dims) < 2 or len(dims[0]) * len(dims[1]) < 6:
@@ -46,26 +52,63 @@ def draw_heatmap(source: Source) -> dict[str, Figure]:
     titles = list(dict.fromkeys(panel.values()))
     if len(titles) > MOST_PANELS // 2:
         raise InputError(f"{len(titles)} panels are too many for one figure; --facet KEY draws several")
-    figure, grid = panels.new_panels(len(titles), across.name, sharey=True)
-    finite = median[np.isfinite(median)]
-    log = scales.is_log(source.log, finite, is_fraction(metric))
-    norm = LogNorm(float(finite[finite > 0].min()), float(finite.max())) if log else None
+    if not np.isfinite(median).any():
+        raise InputError(
+            f"{metric} ends undefined or infinite in every cell, so that there is nothing to colour"
+        )
+    maps = {
+        title: pd.DataFrame(np.nan, index=range(len(down)), columns=range(len(across))) for title in titles
+    }
+    for cell, value in median.items():
+        at = int(str(cell))
+        maps[panel[at]].iloc[down.position[at], across.position[at]] = value
+    log = scales.is_log(source.log, median[np.isfinite(median)], is_fraction(metric))
+    figure = draw_maps(maps, across, down, metric, log)[0]
+    counts = table.groupby("cell")["replica"].nunique().tolist()
+    remark = f"n = {notes.replicas(counts)}; colour: median of the last record."
+    remarks = [remark, *notes.not_drawn(median.to_numpy(dtype=float), log)]
+    panels.finish(figure, source, f"{words(metric)} at the end", remarks)
+    return {f"heatmap-{metric}": figure}
+
+
+def draw_maps(
+    maps: Mapping[str, pd.DataFrame], across: Dimension, down: Dimension, metric: str, log: bool
+) -> tuple[Figure, list[Axes]]:
+    """Draw a panel for each map by its title, with one colour bar; numbers ascend upwards.
+
+    Where numbers are written in cells, a power of ten that makes them shorter stands at the colour bar.
+
+    Parameters
+    ----------
+    maps : mapping
+        Values by title of the panel: a row for each value of ``down``, a column for each of ``across``.
+    across, down : Dimension
+    metric : str
+    log : bool
+        Whether colours are.
+    """
+    figure, grid = panels.new_panels(len(maps), across.name, sharey=True)
+    every = np.concatenate([values.to_numpy(dtype=float).ravel() for values in maps.values()])
+    finite = every[np.isfinite(every)]
+    power = _power(finite)
+    limits: dict[str, Any] = {"vmin": float(finite.min()), "vmax": float(finite.max())}
+    limits = {name: end / 10**power for name, end in limits.items()}
+    if log:
+        limits = {"norm": LogNorm(float(finite[finite > 0].min()) / 10**power, limits["vmax"])}
     small = max(6.0, 0.75 * style.page().font)
-    for axes, title in zip(grid, titles, strict=True):
-        values = pd.DataFrame(np.nan, index=range(len(down)), columns=range(len(across)))
-        for cell, value in median.items():
-            if panel[int(str(cell))] == title:
-                values.iloc[down.position[int(str(cell))], across.position[int(str(cell))]] = value
-        written = values.map(lambda value: number(float(f"{value:.2g}")) if np.isfinite(value) else "")
+    for axes, (title, values) in zip(grid, maps.items(), strict=True):
+        scaled = values / 10**power
+        written = scaled.map(lambda value: number(float(f"{value:.2g}")) if np.isfinite(value) else "")
         longest = max(len(text) for text in written.to_numpy().ravel())
         room = 0.55 * style.page().width * 72 / scales.columns_of(axes) / len(across)
         few = values.size <= WRITTEN and longest * 0.6 * small <= room
-        limits = {"norm": norm} if norm else {"vmin": float(finite.min()), "vmax": float(finite.max())}
         sns.heatmap(
-            values, ax=axes, cmap="viridis" if rises(metric) else "viridis_r", cbar=False,
+            scaled, ax=axes, cmap="viridis" if rises(metric) else "viridis_r", cbar=False,
             annot=written if few else None, fmt="", linewidths=0.5, xticklabels=False, yticklabels=False,
             annot_kws={"fontsize": small}, **limits,
         )  # fmt: skip
+        if down.numbers is not None:
+            axes.set_ylim(0, len(down))
         axes.set(xlabel=across.name if axes is grid[-1] or len(grid) < 4 else "", ylabel="")
         scales.label_cells(axes, across.texts, down.texts)
         panels.name(axes, title)
@@ -75,12 +118,21 @@ def draw_heatmap(source: Source) -> dict[str, Figure]:
     panels.name_values(figure, grid, down.name)
     bar = figure.colorbar(grid[0].collections[0], ax=grid)
     high = int(0.55 * figure.get_figheight() * 72 / (0.56 * style.page().font))
-    bar.set_label(style.in_lines(style.metric_label(metric), min(high, 40)))
-    counts = table.groupby("cell")["replica"].nunique().tolist()
-    remark = f"n = {notes.replicas(counts)}; colour: median of the last record."
-    remarks = [remark, *notes.not_drawn(median.to_numpy(dtype=float), log)]
-    panels.finish(figure, source, f"{words(metric)} at the end", remarks)
-    return {f"heatmap-{metric}": figure}
+    label = style.metric_label(metric)
+    if power:
+        name, comma, rest = label.partition(",")
+        label = f"{name} in units of 10{str(power).translate(SUPERSCRIPTS)}{comma}{rest}"
+    bar.set_label(style.in_lines(label, min(high, 40)))
+    return figure, grid
+
+
+def _power(values: Float) -> int:
+    """Which power of ten, a multiple of 3, makes all values short numbers; 0 where none is needed, or none does."""
+    sizes = np.abs(values[values != 0])
+    if not sizes.size or (sizes.min() >= 1e-3 and sizes.max() < 1e4):
+        return 0
+    power = 3 * math.floor(math.log10(sizes.max()) / 3)
+    return power if sizes.min() >= 1e-3 * 10.0**power else 0
 
 
 def draw_front(source: Source) -> dict[str, Figure]:
@@ -111,15 +163,15 @@ def draw_front(source: Source) -> dict[str, Figure]:
     rows = [(cell, sample) for cell, sample in samples if cell in along]
     values = np.concatenate([sample for _, sample in rows])
     is_share = is_fraction(metric)
-    scales.fit_values(axes, values, scales.is_log(source.log, values, is_share), is_share)
+    is_log = scales.is_log(source.log, values, is_share)
+    scales.fit_values(axes, values, is_log, is_share)
     points: dict[int, list[tuple[float, float]]] = {}
-    thick = 0.2 * style.page().font
+    few = notes.are_few(sample.size for _, sample in rows)
     for cell, sample in rows:
         line, x = plan.of_cell[int(str(cell))], along[int(str(cell))]
-        low, median, high = quartiles_of([sample], source.quantile)[:, 0]
-        axes.vlines(x, low, high, color=line.look["color"], alpha=0.5, linewidth=thick)
+        draw_spread(axes, source, line.label, line.look, np.array([x]), [sample], few)
+        median = quartiles_of([sample])[1, 0]
         points.setdefault(line.number, []).append((x, float(median)))
-        style.note(axes, line.label, x, median, low, high)
     for number_of_line, pairs in sorted(points.items()):
         line = plan.lines[number_of_line]
         xs, ys = np.array(sorted(pairs)).T
@@ -137,8 +189,8 @@ def draw_front(source: Source) -> dict[str, Figure]:
     if len(points) > 1:
         style.add_legend(figure, axes)
     counts = table.groupby("cell")["replica"].nunique().tolist()
-    remark = f"n = {notes.replicas(counts)}; point: median, bar: {source.band_words}."
-    panels.finish(figure, source, f"{words(metric)} against the privacy spent", [remark])
+    remarks = [notes.spread(source, counts, "bar"), *notes.not_drawn(values, is_log)]
+    panels.finish(figure, source, f"{words(metric)} against the privacy spent", remarks)
     return {f"front-{metric}": figure}
 
 

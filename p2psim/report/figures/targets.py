@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from p2psim.core.errors import InputError
-from p2psim.report import panels, scales, style
+from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import MOST_LINES, Line, Plan
 from p2psim.report.curves import drawn, parts_of
+from p2psim.report.figures.finals import draw_each
 from p2psim.report.source import Float, Source
 from p2psim.report.words import number, words
 from p2psim.runs.summary import Reached, first_reached, rises, share_reached
@@ -97,19 +98,23 @@ def _rows(source: Source, title: str, curves: list[TargetCurve]) -> Figure:
     names = [f"{line.label or source.main} ({count})" for line, count in zip(shown, counts, strict=True)]
     figure, (axes,) = panels.row_panels(names, 1)
     colour = style.colours(1)[0]
+    few = notes.are_few(line.replicas for line in shown)
     for row, line in enumerate(shown):
         early, half, late = (line.reached.quantile(share) for share in (0.25, 0.5, 0.75))
-        if np.isfinite(early):
+        if few:
+            draw_each(axes, names[row], row, line.reached.at, colour, "o", up=False)
+        elif np.isfinite(early):
             style.bar(axes, row, early, min(late, line.end), colour)
         if np.isfinite(half):
             style.mark(axes, [half], [row], "o", 6, colour)
         if not np.isfinite(late):
             style.mark(axes, [line.end], [row], ">", 6, "white", markeredgecolor=colour)
-        style.note(axes, names[row], row, half, early, late)
+        style.note(axes, names[row], row, half, *(() if few else (early, late)))
     axes.set_xlim(left=0)
     scales.few_ticks(axes)
     axes.set_xlabel(panels.axis_label(source))
-    remark = "Dot: half of the replicas have reached it (in brackets: how many do); bar: a quarter to three quarters"
+    rest = "small: each that does" if few else "bar: a quarter to three quarters"
+    remark = f"Dot: half of the replicas have reached it (in brackets: how many do); {rest}"
     arrow = any(not np.isfinite(line.reached.quantile(0.75)) for line in shown)
     remarks = [f"{remark}{'; arrow: less than three quarters by the end' if arrow else ''} (Kaplan, Meier)."]
     panels.finish(figure, source, title, [*remarks, *panels.left_out(len(curves))])
@@ -118,7 +123,8 @@ def _rows(source: Source, title: str, curves: list[TargetCurve]) -> Figure:
 
 def _shares(source: Source, title: str, curves: list[TargetCurve]) -> Figure:
     figure, axes = style.new_axes()
-    banded = len(curves) <= MOST_BANDS
+    few = notes.are_few(line.replicas for line in curves)
+    banded = len(curves) <= MOST_BANDS and not few
     for line in curves:
         is_main, reached = line.model == "main", line.reached
         look = {**line.line.look, "marker": ""} if is_main else style.reference()
@@ -131,7 +137,7 @@ def _shares(source: Source, title: str, curves: list[TargetCurve]) -> Figure:
         result = f"{line.how_many}; {f'half by {half:.3g}' if np.isfinite(half) else 'never half'}"
         label = f"{line.label}: {result}" if line.label else result
         axes.plot(x, share, drawstyle="steps-post", label=label, **look)
-        style.note(axes, line.label, x, share, low, high)
+        style.note(axes, line.label, x, share, *(() if few else (low, high)))
         if banded and is_main and reached.at.size:
             style.shade(axes, x[1:], low[1:], high[1:], look["color"], step="post")
         if line.censored.size:
@@ -145,5 +151,7 @@ def _shares(source: Source, title: str, curves: list[TargetCurve]) -> Figure:
     band = "; band: 95 % (Rothman, Wilson)" if banded else ""
     never, total = sum(line.censored.size for line in curves), sum(line.replicas for line in curves)
     ticks = f"; ticks: {never} of {total} replicas end without having reached it" if never else ""
-    panels.finish(figure, source, title, [f"Line: estimate by Kaplan and Meier{band}{ticks}."])
+    number = notes.replicas([line.replicas for line in curves])
+    remark = f"n = {number}; line: estimate by Kaplan and Meier{band}{ticks}."
+    panels.finish(figure, source, title, [remark])
     return figure
