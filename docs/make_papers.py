@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images" / "papers"
+
+#: Settings of Matplotlib are those of all threads.
+DRAWING = Lock()
 
 #: Of a processor, to start p2psim twice and to draw what a row shows.
 DRAWING_SECONDS = 5
@@ -47,10 +51,11 @@ class Row:
     changes : tuple of str
         What ``--set`` is given.
     surface : mapping
-        Swept keys by names of images: a heat map of mean final ψ across the first and up the second, with a panel for
-        each value of a third. They are numbered in the order of the sweep; keys that advance together are one.
+        Titles and swept keys by names of images: a heat map of mean final ψ across the first key and up the second,
+        with a panel for each value of a third. They are numbered in the order of the sweep; keys that advance together
+        are one.
     edges : str
-        Name of an image: mean gap and accuracy by vectors, where a broadcast counts once for each neighbour.
+        Name of an image: gap and accuracy by vectors, where a broadcast counts once for each neighbour.
     smaller : tuple of str
         What ``--small`` changes beside, so that the row is as cheap as others.
     """
@@ -61,7 +66,7 @@ class Row:
     images: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     changes: tuple[str, ...] = ()
-    surface: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    surface: Mapping[str, tuple[str, Sequence[int]]] = field(default_factory=dict)
     edges: str = ""
     smaller: tuple[str, ...] = ()
 
@@ -96,14 +101,14 @@ ROWS = (
         100,
         46,
         {"epsilon": "w_fig4_epsilon", "size": "w_fig5_size"},
-        surface={"w_fig3_surface": (0, 1)},
+        surface={"w_fig3_surface": ("W figure 3, generated: final ψ by ε and records", (0, 1))},
     ),
     Row(
         "w_fig6_value",
         100,
         81,
         {"collaboration-0-0-1000": "w_fig6_value_small", "collaboration-0-0-100000": "w_fig6_value_large"},
-        surface={"w_fig6_surface": (1, 2, 0)},
+        surface={"w_fig6_surface": ("W figure 6, generated: final ψ by partners", (1, 2, 0))},
     ),
     Row(
         "w_fig7_fraud",
@@ -116,14 +121,14 @@ ROWS = (
         100,
         46,
         {"epsilon": "w_fig9_fraud_epsilon", "size": "w_fig10_fraud_size"},
-        surface={"w_fig8_fraud_surface": (0, 1)},
+        surface={"w_fig8_fraud_surface": ("W figure 8, cards: final ψ by ε and records", (0, 1))},
     ),
     Row(
         "w_fig11_value",
         100,
         131,
         {"collaboration-0-0-5000": "w_fig11_value"},
-        surface={"w_fig11_surface": (1, 2, 0)},
+        surface={"w_fig11_surface": ("W figure 11, cards: final ψ by partners", (1, 2, 0))},
     ),
     Row("w_owner_learns", 100, 6),
     Row("w_frozen", 10, 5, {"finals-relative_fitness": "w_frozen"}),
@@ -131,7 +136,13 @@ ROWS = (
     Row("w_remark1_svm", 10, 18, {"epsilon": "w_remark1_svm"}),
     Row("w_remark1_network", 10, 22, {"finals-test_accuracy": "w_remark1_network"}),
     Row("f_fig2_fitness", 40, 75, {"fitness": "f_fig2_fitness", "timing": "f_fig3_timing"}),
-    Row("f_fig4_surface", 30, 120, {"size": "f_fig5_bottom"}, surface={"f_fig4_surface": (1, 0)}),
+    Row(
+        "f_fig4_surface",
+        30,
+        120,
+        {"size": "f_fig5_bottom"},
+        surface={"f_fig4_surface": ("F figure 4, generated: final ψ by ε and records", (1, 0))},
+    ),
     Row("f_fig5_top", 50, 9, {"epsilon": "f_fig5_top"}),
     Row(
         "f_fig5_top",
@@ -152,7 +163,7 @@ ROWS = (
             "collaboration-agents-allocation-cap-tail-1e-06": "f_fig6_partners_cap",
             "collaboration-agents-allocation-horizon": "f_fig6_partners_horizon",
         },
-        surface={"f_fig6_surface": (2, 1, 0)},
+        surface={"f_fig6_surface": ("F figure 6, generated: final ψ by ε and owners", (2, 1, 0))},
     ),
     Row("f_hospitals", 40, 40, {"alone-allocation-cap-tail-1e-06": "f_hospitals_cap"}),
     Row(
@@ -247,79 +258,78 @@ def listed(rows: list[Row]) -> str:
     return "\n".join([f"{'row':21} replicas  minutes", *lines, total])
 
 
-def surface(folder: Path, order: Sequence[int]) -> "Figure":
+def surface(folder: Path, title: str, order: Sequence[int]) -> "Figure":
     """Mean final ψ over two keys, a panel for each value of a third; a frame where owner 1 does better than alone."""
+    from dataclasses import replace
+
     import numpy as np
-    import seaborn as sns
-    from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
+    import pandas as pd
     from matplotlib.patches import Rectangle
 
     from p2psim import Result
+    from p2psim.report import notes, panels, style
     from p2psim.report.channels import dimensions
-    from p2psim.report.source import source
+    from p2psim.report.figures.surface import draw_maps
+    from p2psim.report.source import FITNESS, source
 
     result = Result.load(folder)
-    swept = dimensions(source(result))
-    across, down, *panels = (swept[at] for at in order)
-    titles = panels[0].labels if panels else ("",)
+    material = source(result)
+    across, down, *others = (dimensions(material)[at] for at in order)
     ends = result.metrics.drop_duplicates(["cell", "model", "metric", "replica", "agent"], keep="last")
     ends = ends[ends["agent"].isna() | (ends["agent"] == 0)]
     means = ends.groupby(["cell", "metric"], observed=True)["value"].mean().unstack()
-    psi = np.full((len(titles), len(down), len(across)), np.nan)
-    alone = np.full(psi.shape, -np.inf)
+    empty = pd.DataFrame(np.nan, index=range(len(down)), columns=range(len(across)))
+    maps = {name: empty.copy() for name in (others[0].labels if others else ("",))}
+    frames = []
     for cell, mean in means.iterrows():
-        at = panels[0].position[cell] if panels else 0, down.position[cell], across.position[cell]
-        psi[at], alone[at] = mean["relative_fitness"], mean.get("isolated_fitness", -np.inf)
-    columns = min(len(titles), 2)
-    rows = -(-len(titles) // columns)
-    wide = max(0.85, 0.1 * max(map(len, across.texts)))
-    size = 1.5 + (1.5 + wide * len(across)) * columns, 0.8 + (0.8 + 0.45 * len(down)) * rows
-    figure = Figure(figsize=size, layout="constrained")
-    norm = LogNorm(np.nanmin(psi), np.nanmax(psi))
-    for place, title in enumerate(titles):
-        axes = figure.add_subplot(rows, columns, place + 1)
-        sns.heatmap(
-            psi[place], annot=True, fmt=".2g", norm=norm, cmap="viridis_r", cbar=False, linewidths=1, ax=axes,
-            xticklabels=across.texts, yticklabels=down.texts,
-        )  # fmt: skip
-        axes.invert_yaxis()
-        for y, x in np.argwhere(psi[place] < alone[place]):
-            axes.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fill=False, lw=2.5, ec="tab:red"))
-        axes.set(xlabel=across.name, ylabel=down.name if place % columns == 0 else "", title=title)
-        axes.tick_params(rotation=0)
-    figure.colorbar(figure.axes[0].collections[0], ax=figure.axes, label="mean final relative fitness ψ")
-    note = f"means of {result.manifest['replicas']} replicas"
-    if (psi < alone).any():
-        note += "; red frame: better for owner 1 than the optimum of its own records, without noise"
-    figure.supxlabel(note, fontsize="small")
+        name = others[0].labels[others[0].position[cell]] if others else ""
+        y, x = down.position[cell], across.position[cell]
+        maps[name].iloc[y, x] = mean[FITNESS]
+        if mean[FITNESS] < mean.get("isolated_fitness", -np.inf):
+            frames.append((list(maps).index(name), x, y))
+    figure, grid = draw_maps(maps, across, down, FITNESS, log=True)
+    for panel, x, y in frames:
+        frame = Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fill=False, lw=2.5, ec=style.ALARM)
+        grid[panel].add_patch(frame)
+    note = f"n = {notes.replicas([result.manifest['replicas']])}; colour: mean of the last record."
+    note += (
+        " Red frame: better for owner 1 than the optimum of its own records, without noise." if frames else ""
+    )
+    panels.finish(figure, replace(material, heading=title), "", [note])
     return figure
 
 
 def edges(folder: Path) -> "Figure":
-    """Mean gap and accuracy by vectors along edges: a broadcast goes to each neighbour, other messages to one."""
-    from matplotlib.figure import Figure
+    """Gap and accuracy by vectors along edges: a broadcast goes to each neighbour, other messages to one."""
+    from dataclasses import replace
 
     from p2psim import Result
-    from p2psim.report.channels import dimensions
+    from p2psim.report import notes, panels, scales
+    from p2psim.report.channels import Plan
+    from p2psim.report.curves import curves
     from p2psim.report.source import source
 
     result = Result.load(folder)
-    (swept,) = dimensions(source(result))
-    means = result.metrics.groupby(["cell", "step", "metric"], observed=True)["value"].mean().unstack()
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    gap, accuracy = figure.subplots(1, 2)
-    for number, cell in enumerate(result.described.cells):
-        mean, broadcast = means.loc[number], cell.swept["network.exchange"] == "broadcast"
-        neighbours = mean["degree_mean"].iloc[0] if broadcast else 1  # recorded once, as the graph stays
-        sent = mean["vectors_sent"] * neighbours
-        for axes, metric in ((gap, "objective_gap"), (accuracy, "test_accuracy")):
-            axes.plot(sent, mean[metric], label=swept.labels[swept.position[number]])
-    gap.set(yscale="log", xlabel="p-vectors along edges", ylabel="mean objective gap")
-    accuracy.set(xlabel="p-vectors along edges", ylabel="mean test accuracy")
-    gap.legend()
-    note = f"means of {result.manifest['replicas']} replicas; a broadcast counts once for each neighbour"
-    figure.supxlabel(note, fontsize="small")
+    material = source(result, against="vectors_sent")
+    plan = Plan(material)
+    figure, grid = panels.metric_panels(plan, ["objective_gap", "test_accuracy"], "p-vectors along edges")
+    cells = {line.number: result.described.cells[cell].swept for cell, line in plan.of_cell.items()}
+    degrees = result.metrics[result.metrics["metric"] == "degree_mean"].groupby("cell")["value"].first()
+    of_line = {line.number: degrees[cell] for cell, line in plan.of_cell.items()}
+    for (axes,), metric in zip(grid, ("objective_gap", "test_accuracy"), strict=True):
+        drawn = []
+        for one in curves(material, metric, plan):
+            broadcast = cells[one.line.number]["network.exchange"] == "broadcast"
+            x = one.what.x * (of_line[one.line.number] if broadcast else 1)
+            drawn.append(replace(one, what=replace(one.what, x=x)))
+            panels.draw_curve(axes, drawn[-1])
+        values = [value for one in drawn for value in one.what.values]
+        scales.fit_values(axes, values, metric == "objective_gap")
+        scales.few_ticks(axes)
+    panels.explain(figure, [axes for (axes,) in grid], plan, drawn)
+    count = result.manifest["replicas"]
+    remark = f"{notes.spread(material, [count])} A broadcast counts once for each neighbour."
+    panels.finish(figure, replace(material, heading="B figure 1: by vectors along edges"), "", [remark])
     return figure
 
 
@@ -356,11 +366,15 @@ def make(row: Row, out: Path, small: bool) -> str:
             return f"no figure {drawn}; there is {', '.join(there)}"
         if not small:
             shutil.copy(image, IMAGES / f"{name}.png")
-    folder = out / row.called / "figures" if small else IMAGES
-    for name, order in row.surface.items():
-        surface(out / row.called, order).savefig(folder / f"{name}.png", dpi=150)
-    if row.edges:
-        edges(out / row.called).savefig(folder / f"{row.edges}.png", dpi=150)
+    if row.surface or row.edges:
+        from p2psim.report import files, style
+
+        with DRAWING, style.look():
+            drawn = {name: surface(out / row.called, *asked) for name, asked in row.surface.items()}
+            drawn |= {row.edges: edges(out / row.called)} if row.edges else {}
+            files.save_all(drawn, out / row.called / "figures", ["png"])
+    for name in (*row.surface, *filter(None, [row.edges])) if not small else ():
+        shutil.copy(out / row.called / "figures" / f"{name}.png", IMAGES / f"{name}.png")
     return ""
 
 

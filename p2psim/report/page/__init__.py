@@ -1,5 +1,6 @@
 """A page for a run: one HTML file that shows its results and plays a recorded replica, without a server or network."""
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -9,12 +10,16 @@ from typing import Any
 from p2psim.core.errors import InputError
 from p2psim.core.files import write_text
 from p2psim.core.printing import exact
-from p2psim.report.page.encoding import Packer, assembled
+from p2psim.report.files import FORMATS
+from p2psim.report.page.encoding import Packer, assembled, with_figures
 from p2psim.report.page.recording import open_recording
 from p2psim.report.page.replica import replica as plain_replica
 from p2psim.report.page.study import study
 from p2psim.runs.result import Result
 from p2psim.runs.verification import ReplicaCheck
+
+#: Bytes of a page with images of figures; one that is larger without them has none.
+LARGEST = 4_900_000
 
 #: The page's name in the run folder.
 NAME = "report.html"
@@ -30,7 +35,7 @@ def page(
     question: str = "",
     checked: Sequence[ReplicaCheck] | None = None,
 ) -> str:
-    """Make the page of a run: the same bytes for the same run folder, libraries and zlib.
+    """Make the page of a run: the same bytes for the same run folder, with its figures, libraries and zlib.
 
     Parameters
     ----------
@@ -74,7 +79,25 @@ def page(
     elif replica is not None:
         message = f"--replica: {result.path} has no events to play; set record.events: true and run again"
         raise InputError(message)
-    return assembled(plain, packer, f"{result.described.name} · p2psim")
+    text = assembled(plain, packer, f"{result.described.name} · p2psim")
+    return with_figures(text, _figures(result.path / "figures", LARGEST - len(text.encode())))
+
+
+def _figures(folder: Path, room: int) -> list[dict[str, Any]]:
+    """Figures that ``p2psim plot`` left in a folder: names of files, and images of as many as there is room for."""
+    files: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("*.*")) if folder.is_dir() else ():
+        if path.suffix[1:] in (*FORMATS, "csv"):
+            files.setdefault(path.stem, []).append(path)
+    entries = []
+    for name, paths in files.items():
+        image = next((path for path in paths if path.suffix == ".png"), None)
+        content = base64.b64encode(image.read_bytes()).decode() if image is not None else ""
+        fits = bool(content) and len(content) <= room
+        room -= len(content) if fits else 0
+        listed = [path.name for path in paths]
+        entries.append({"name": name, "files": listed, "image": content if fits else ""})
+    return entries
 
 
 @dataclass(frozen=True)

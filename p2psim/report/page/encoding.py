@@ -8,7 +8,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -19,6 +19,7 @@ SCRIPTS = (
     "data", "theme", "recording", "state", "scale", "network", "lanes", "medium", "strip", "player", "tables", "curves",
     "results", "privacy", "agents", "main",
 )  # fmt: skip
+_NO_FIGURES = '<script type="application/json" id="drawn">[]'
 _LIBRARY = "uPlot.iife.min.js"
 
 
@@ -105,3 +106,8 @@ def assembled(plain: dict[str, Any], packer: Packer, title: str) -> str:
         "scripts": f'"use strict";\n(() => {{\n{scripts}\n}})();',
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: entries[found[1]], read("page.html"))
+
+
+def with_figures(page: str, figures: Sequence[Mapping[str, Any]]) -> str:
+    """A page with figures put in, whose images are text in base 64."""
+    return page.replace(_NO_FIGURES, f"{_NO_FIGURES[:-2]}{as_json(figures)}", 1)

@@ -21,7 +21,7 @@ function showProvenance(study) {
   fill("commands", ...study.commands.map((one) => make("p", {}, make("code", {}, one.arguments ? `p2psim ${one.arguments.join(" ")}` : "p2psim.run(…) in Python"), ` (p2psim ${one.p2psim}, ${one.ended})`)));
   $("scenario").textContent = study.scenario;
   sortable($("files"), [{ label: "file", text: true, of: (row) => row[0] }, { label: "bytes", of: (row) => row[1] }, { label: "SHA-256", text: true, of: (row) => row[2] }], study.files, { label: "Files" });
-  $("licence").textContent = document.scripts[2].textContent.match(/\/\* uPlot\n([\s\S]*?)\*\//)?.[1] ?? "";
+  $("licence").textContent = $("library").textContent.match(/\/\* uPlot\n([\s\S]*?)\*\//)?.[1] ?? "";
 }
 
 async function start() {

@@ -10,6 +10,7 @@ function showResults(study, arrays) {
   const bad = (value) => (/not_private|bound_violated|over_budget/.test(value) ? "wrap flag" : "wrap");
   sortable($("table"), columns.map((name) => ({ label: keyWord(study, name), text: texts.has(name), of: (row) => row[name], class: name === "flags" ? bad : undefined, show: name === "flags" ? (value) => value || "" : (value) => valueWord(study, name, value) })), entries, { label: "Last recorded values" });
   $("save").addEventListener("click", () => saveCsv(`${study.name}.csv`, columns, rows));
+  figures();
   front(study, entries);
   heat(study, entries, swept);
 }
@@ -118,4 +119,28 @@ function heat(study, entries, swept) {
   chosen.addEventListener("change", draw);
   theme.changed.push(draw);
   draw();
+}
+
+/** Figures that p2psim plot drew before the page was made, and how to draw them. */
+function figures() {
+  const drawn = JSON.parse($("drawn").textContent), shown = drawn.filter((one) => one.image), others = drawn.filter((one) => !one.image);
+  fill("figures", ...shown.map((one) => {
+    const source = `data:image/png;base64,${one.image}`, name = `${one.name}.png`;
+    return make("figure", { class: "view" }, make("img", { src: source, alt: `Figure ${one.name}` }), make("figcaption", {}, one.files.join(", "), make("a", { href: source, download: name }, "Save image")));
+  }));
+  const command = (text) => [make("code", {}, text), make("button", { type: "button", class: "quiet", onclick: (event) => copyText(text, event.target) }, "Copy")];
+  const rest = others.length ? `Without an image on this page: ${others.map((one) => one.files.join(", ")).join("; ")}. ` : "";
+  const origin = drawn.length ? `As they were in the folder figures of the run when this page was made. ${rest}To draw them again: ` : "None were in the run folder when this page was made. Draw them, and make the page again to see them here: ";
+  fill("undrawn", origin, ...command("p2psim plot RUN"), " For print: ", ...command("p2psim plot RUN --width column --format pdf"), " The table with all digits: ", ...command("p2psim show RUN --format csv"), " RUN is the run folder.");
+}
+
+/** Copy text; where the browser does not allow that, select it for the reader. */
+async function copyText(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(button.previousSibling);
+    button.textContent = "Selected";
+  }
 }
