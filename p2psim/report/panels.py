@@ -97,7 +97,9 @@ def metric_panels(plan: Plan, metrics: Sequence[str], below: str) -> tuple[Figur
     figure = style.new_figure(len(metrics) * high + style.lines_high(3))
     grid = figure.subplots(len(metrics), columns, squeeze=False, sharex=True, sharey="row")
     for metric, row in zip(metrics, grid, strict=True):
-        row[0].set_ylabel(style.broken(_unit(metric), int(0.8 * high * 72 / (0.56 * style.page().font))))
+        # An upright label turns its arrow: what points right in it is drawn pointing up. It is in no line of its own.
+        text = _unit(metric).replace(" ↑", "\N{NO-BREAK SPACE}→").replace(" ↓", "\N{NO-BREAK SPACE}←")
+        row[0].set_ylabel(style.broken(text, int(0.8 * high * 72 / (0.56 * style.page().font))))
     for title, panel in zip(plan.titles, grid[0], strict=True):
         name(panel, title)
     for panel in grid[-1]:

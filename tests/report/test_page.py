@@ -1,10 +1,12 @@
 """The page of a run: what is in it, that it is the same each time, and that the command writes it."""
 
 import argparse
+import base64
 import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -239,3 +241,28 @@ def test_no_file_of_the_run_is_written_over(
     assert main(["report", str(folder), "--out", str(folder / out)]) == 2
     assert message in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_figures_of_the_run_folder_are_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = p2psim.run(p2psim.Scenario.from_dict(small.tree()), tmp_path / "run", jobs=1, progress=False)
+    before = page(result)
+    drawn = result.plot(kind="fitness") + result.plot(kind="epsilon", format="svg")
+
+    def figures(text: str) -> list[dict[str, Any]]:
+        found = re.search(r'<script type="application/json" id="drawn">(.*?)</script>', text, re.DOTALL)
+        assert found is not None
+        entries: list[dict[str, Any]] = json.loads(found[1])
+        return entries
+
+    assert figures(before) == []
+    text = page(result)
+    assert text == page(p2psim.Result.load(tmp_path / "run"))
+    shown = figures(text)
+    assert [one["name"] for one in shown] == ["epsilon", "fitness"]
+    assert sorted(name for one in shown for name in one["files"]) == sorted(path.name for path in drawn)
+    image = (tmp_path / "run" / "figures" / "fitness.png").read_bytes()
+    assert [base64.b64decode(one["image"]) for one in shown] == [b"", image]
+    assert "http://" not in text
+    # A page stays below its size: what has no room is named.
+    monkeypatch.setattr("p2psim.report.page.LARGEST", len(before.encode()) + 10)
+    assert [one["image"] for one in figures(page(result))] == ["", ""]

@@ -290,3 +290,31 @@ def test_it_plays_and_waits_where_motion_is_not_wanted(opened: Any, cases: dict[
     still = opened(cases["star"], reduced_motion="reduce")
     still.keyboard.press(" ")
     still.wait_for_function("window.p2psim.state().k === 1", timeout=3000)
+
+
+def test_figures_of_the_run_folder_are_shown_and_can_be_saved(opened: Any, tmp_path: Path) -> None:
+    result = p2psim.run(Scenario.from_dict(small.tree()), tmp_path / "run", jobs=1, progress=False)
+    bare = opened(result_page(result, tmp_path / "bare.html"))
+    assert bare.is_hidden("#drawn-figures")
+    assert "p2psim plot RUN" in bare.inner_text("#undrawn")
+    result.plot(kind="fitness", format="png")
+    result.plot(kind="epsilon", format="svg")
+    page = opened(result_page(result, tmp_path / "drawn.html"), viewport={"width": 390, "height": 800})
+    assert page.evaluate(
+        "[...document.querySelectorAll('#figures img')].map((one) => one.naturalWidth > 100)"
+    ) == [True]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert "epsilon (csv, svg)" in page.inner_text("#undrawn")
+    with page.expect_download() as saved:
+        page.click("#figures a")
+    image = (tmp_path / "run" / "figures" / "fitness.png").read_bytes()
+    assert saved.value.suggested_filename == "fitness.png"
+    assert Path(saved.value.path()).read_bytes() == image
+    page.click("#undrawn button")
+    page.wait_for_function("document.querySelector('#undrawn button').textContent !== 'Copy'")
+
+
+def result_page(result: p2psim.Result, file: Path) -> Path:
+    """The page of a run in a file."""
+    file.write_text(html(result), encoding="utf-8")
+    return file

@@ -67,6 +67,9 @@ def test_the_network_of_many_cells_has_a_column_for_each_value_of_a_key(tmp_path
     ]
     assert [one.get_ylabel().split()[0] for one in axes[::5]] == ["delivery", "loss", "collision"]
     assert all(len(lines_of(one)) == 1 for one in axes)  # the same for all: drawn once
+    # Labels stand upright, so that an arrow to the right is seen pointing up: more is better.
+    assert all(one.yaxis.label.get_rotation() == 90 for one in axes[::5])
+    assert [one.get_ylabel()[-1] for one in axes[::5]] == ["→", "←", "←"]
     assert legend(figures["network"]) == ["none", "aloha", "slotted"]
     end = 0.6 * (1 - np.exp(-300 / 60))  # the mean of three agents
     (line,) = lines_of(axes[4]).values()

@@ -64,6 +64,19 @@ def test_the_graph_has_links_by_what_failed_on_them(tmp_path: Path) -> None:
     figure = FIGURES["graph"].draw(source(with_events(tmp_path)))["graph"]
     assert "2 agents, 2 links; red: up to 50 % of the messages of a link failed." in footnote(figure)
     assert style.numbers(figure)["y"].tolist() == [4.0, 10.0]  # the ε that each has spent
+    assert len(figure.axes) == 2
+    for spent, said, bars in (([4.0, 4.0], "The same for all agents", 0), ([np.nan, 4.0], "Grey:", 0)):
+        made = with_events(tmp_path)
+        made.metrics = pd.concat(
+            [
+                made.metrics.assign(metric="local_loss", agent=agent, value=value)
+                for agent, value in enumerate(spent)
+            ]
+        )
+        (drawn,) = FIGURES["graph"].draw(source(made)).values()
+        assert said in footnote(drawn)
+        assert len(drawn.axes) == 1  # a scale of one colour would say nothing
+        assert len(drawn.axes[0].collections[1].get_offsets()) == 2  # nobody is left out
     made = with_events(tmp_path)
     del made.links
     with pytest.raises(InputError, match="recorded no links"):
@@ -82,6 +95,12 @@ def test_privacy_is_spent_at_releases_until_the_budget_is(tmp_path: Path) -> Non
         [6, 4],
     ]
     assert "1 of 2 spend their whole budget" in footnote(figure)
+    for budget, seen in ((30.0, True), (1e4, False)):
+        made.ledger["budget"] = budget
+        figure = FIGURES["spent"].draw(source(made))["spent"]
+        assert (figure.axes[0].get_ylim()[1] >= budget) == ("budget" in legend(figure)) == seen
+        assert ("The budget, 10,000, is off the scale." in footnote(figure)) != seen
+    made.ledger["budget"] = [4.0, 100.0]
     made.scenario = {"privacy": {"allocation": {"kind": "geometric"}}}
     with pytest.raises(InputError, match="an even allocation"):
         FIGURES["spent"].draw(source(made))
@@ -149,9 +168,9 @@ def test_the_front_keeps_what_nothing_beats(tmp_path: Path) -> None:
     ("sizes", "unit", "texts"),
     [
         ((9.4e-5, 2e-5), "in units of 10⁻⁶", {"94", "20"}),
-        ((3e5, 2.5e6), "in units of 10⁶", {"0.3", "2.5"}),
-        ((0.5, 0.02), "", {"0.5", "0.02"}),
-        ((9.4e-5, 3.0), "", {"9.4·10⁻⁵", "3"}),  # no power makes both short
+        ((3e5, 2.5e6), "in units of 10⁶", {"0.30", "2.5"}),
+        ((0.5, 0.02), "", {"0.50", "0.020"}),
+        ((9.4e-5, 3.0), "", {"9.4·10⁻⁵", "3.0"}),  # no power makes both short
     ],
 )
 def test_numbers_of_a_heat_map_are_written_as_people_read_them(

@@ -15,7 +15,7 @@ from p2psim.report.figures.agents import by_number, last_values, metrics_of_agen
 from p2psim.report.figures.spacetime import messages
 from p2psim.report.figures.timing import events_of_one, names_of_agents, one_replica
 from p2psim.report.source import Source, of_run
-from p2psim.report.words import words
+from p2psim.report.words import number, words
 
 #: More agents than this are a cloud.
 MOST = 2000
@@ -75,8 +75,9 @@ def draw_graph(source: Source) -> dict[str, Figure]:
     size = float(np.clip(6000 / len(values), 12, 220)) * (style.page().font / 10.5) ** 2
     at = np.array([places[agent] for agent in values.index])
     dots = axes.scatter(
-        at[:, 0], at[:, 1], c=values, s=size, cmap="viridis", edgecolor="white", linewidth=0.5, zorder=2
-    )
+        at[:, 0], at[:, 1], c=values, s=size, edgecolor="white", linewidth=0.5, zorder=2, plotnonfinite=True,
+        cmap=colormaps["viridis"].with_extremes(bad="0.75"),
+    )  # fmt: skip
     if LEARNER in places:
         x, y = map(float, places[LEARNER])
         axes.scatter([x], [y], marker="s", s=1.6 * size, color="black", zorder=2)
@@ -92,13 +93,23 @@ def draw_graph(source: Source) -> dict[str, Figure]:
             )  # fmt: skip
     axes.set_aspect("equal")
     axes.set_axis_off()
-    bar = figure.colorbar(dots, ax=axes, shrink=0.8)
-    bar.set_label(style.in_lines(what, 40))
-    bar.outline.set_visible(False)
+    known = values[np.isfinite(values)]
+    if known.nunique() > 1:
+        bar = figure.colorbar(dots, ax=axes, shrink=0.8)
+        bar.set_label(style.in_lines(what, 40))
+        bar.outline.set_visible(False)
     style.note(axes, "agents", values.index, values)
     remark = f"{one_replica(source, cell, replica)}: {len(values)} agents, {len(ends)} links"
     remark += f"; red: up to {100 * shares.max():.0f} % of the messages of a link failed." if some else "."
-    panels.finish(figure, source, f"the graph, by {what.split(',')[0].split(' (')[0]}", [remark])
+    short = what.split(",")[0].split(" (")[0]
+    remarks = [remark]
+    if known.nunique() == 1:
+        remarks.append(f"The same for all agents: {short} {number(float(known.iloc[0]))}.")
+    if len(known) < len(values):
+        remarks.append(
+            f"Grey: {short} undefined or infinite, of {len(values) - len(known)} of {len(values)} agents."
+        )
+    panels.finish(figure, source, f"the graph, by {short}", remarks)
     return {"graph": figure}
 
 

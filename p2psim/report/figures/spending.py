@@ -14,7 +14,10 @@ from p2psim.report.curves import all_curves
 from p2psim.report.figures.spacetime import releases_of
 from p2psim.report.figures.timing import events_of_one, names_of_agents, one_replica
 from p2psim.report.source import Source, of_run
-from p2psim.report.words import is_fraction, visible, words
+from p2psim.report.words import is_fraction, number, visible, words
+
+#: A budget is drawn if it is at most so many times what was spent of it.
+MOST_ROOM = 10
 
 #: Allocations that spend the same at each release.
 EVEN = ("horizon", "cap", "uniform")
@@ -63,12 +66,17 @@ def draw_spent(source: Source) -> dict[str, Figure]:
             spent_all += 1
     budgets = ledger["budget"].astype(float)
     axes.set(xlabel=style.AXIS_LABELS["time"], ylabel="privacy spent ε, lower is better")
-    axes.set_ylim(bottom=0)
-    scales.few_ticks(axes)
+    highest, budget = max(value for value, *_ in ends), float(budgets.iloc[0])
     entries: list[tuple[str, Any]] = []
-    if budgets.nunique() == 1:
-        axes.axhline(float(budgets.iloc[0]), **style.reference())
+    unseen = ""
+    if budgets.nunique() == 1 and budget <= MOST_ROOM * highest:
+        axes.axhline(budget, **style.reference())
         entries.append(("budget", Line2D([], [], **style.reference())))
+        highest = max(highest, budget)
+    elif budgets.nunique() == 1:
+        unseen = f" The budget, {number(budget)}, is off the scale."
+    axes.set_ylim(0, 1.05 * highest)
+    scales.few_ticks(axes)
     if spent_all:
         entries.append(("budget spent", Line2D([], [], color=style.ALARM, marker="o", linestyle="none")))
     if not few and len(colour_of) > 1:
@@ -80,7 +88,7 @@ def draw_spent(source: Source) -> dict[str, Figure]:
         entries = [(name, Line2D([], [], color=color)) for _, name, color in ends] + entries
     style.put_legend(figure, entries)
     spent = f"{spent_all} of {len(names)} spend their whole budget"
-    remark = f"{one_replica(source, cell, replica)}: {spent}."
+    remark = f"{one_replica(source, cell, replica)}: {spent}.{unseen}"
     panels.finish(figure, source, "privacy spent by each agent", [remark])
     return {"spent": figure}
 

@@ -98,7 +98,7 @@ def draw_maps(
     small = max(6.0, 0.75 * style.page().font)
     for axes, (title, values) in zip(grid, maps.items(), strict=True):
         scaled = values / 10**power
-        written = scaled.map(lambda value: number(float(f"{value:.2g}")) if np.isfinite(value) else "")
+        written = scaled.map(_in_a_cell)
         longest = max(len(text) for text in written.to_numpy().ravel())
         room = 0.55 * style.page().width * 72 / scales.columns_of(axes) / len(across)
         few = values.size <= WRITTEN and longest * 0.6 * small <= room
@@ -124,6 +124,16 @@ def draw_maps(
         label = f"{name} in units of 10{str(power).translate(SUPERSCRIPTS)}{comma}{rest}"
     bar.set_label(style.in_lines(label, min(high, 40)))
     return figure, grid
+
+
+def _in_a_cell(value: float) -> str:
+    """Two digits that count: ``0.90``, ``5.8``, ``94``, ``9.4·10⁻⁵``; empty for what is not finite."""
+    if not np.isfinite(value):
+        return ""
+    rounded = float(f"{value:.2g}")
+    if not 1e-3 <= abs(rounded) < 1000:
+        return number(rounded)
+    return f"{rounded:.{max(0, 1 - math.floor(math.log10(abs(rounded))))}f}".replace("-", "−")
 
 
 def _power(values: Float) -> int:

@@ -126,13 +126,19 @@ function figures() {
   const drawn = JSON.parse($("drawn").textContent), shown = drawn.filter((one) => one.image), others = drawn.filter((one) => !one.image);
   fill("figures", ...shown.map((one) => {
     const source = `data:image/png;base64,${one.image}`, name = `${one.name}.png`;
-    return make("figure", { class: "view" }, make("img", { src: source, alt: `Figure ${one.name}` }), make("figcaption", {}, one.files.join(", "), make("a", { href: source, download: name }, "Save image")));
+    return make("figure", { class: "view" }, make("img", { src: source, alt: `Figure ${one.name}` }), make("figcaption", {}, filesOf(one), make("a", { href: source, download: name }, "Save image")));
   }));
+  $("how-many").textContent = `(${drawn.length || "none"} in the run folder)`;
+  $("drawn-figures").open = shown.length > 0 && shown.length <= 4;
+  $("drawn-figures").hidden = !shown.length;
   const command = (text) => [make("code", {}, text), make("button", { type: "button", class: "quiet", onclick: (event) => copyText(text, event.target) }, "Copy")];
-  const rest = others.length ? `Without an image on this page: ${others.map((one) => one.files.join(", ")).join("; ")}. ` : "";
-  const origin = drawn.length ? `As they were in the folder figures of the run when this page was made. ${rest}To draw them again: ` : "None were in the run folder when this page was made. Draw them, and make the page again to see them here: ";
+  const rest = others.length ? `Without an image on this page: ${others.map(filesOf).join("; ")}. ` : "";
+  const origin = drawn.length ? `Figures as they were in the run folder when this page was made. ${rest}To draw them again: ` : "No figure was in the run folder when this page was made. Draw them, and make the page again to see them here: ";
   fill("undrawn", origin, ...command("p2psim plot RUN"), " For print: ", ...command("p2psim plot RUN --width column --format pdf"), " The table with all digits: ", ...command("p2psim show RUN --format csv"), " RUN is the run folder.");
 }
+
+/** A figure's name, and the kinds of its files. */
+function filesOf(one) { return `${one.name} (${one.files.map((name) => name.slice(one.name.length + 1)).join(", ")})`; }
 
 /** Copy text; where the browser does not allow that, select it for the reader. */
 async function copyText(text, button) {
