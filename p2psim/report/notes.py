@@ -78,6 +78,12 @@ def spread(
     return f"{text}; a line ends where half of its replicas have ended." if cut else f"{text}."
 
 
+def means(count: int, what: str = "mean") -> str:
+    """How many replicas there are, and what `p2psim.report.panels.draw_means` shows of them."""
+    rest = f", each drawn; point: {what}" if count < FEW else f"; point: {what}, bar: 95 % (Student's t)"
+    return f"n = {replicas([count])}{rest if count > 1 else ''}."
+
+
 def alike(pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Say which lines are not drawn since others are the same."""
     same = "; ".join(f"{a} and {b}" for a, b in pairs)

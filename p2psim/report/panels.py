@@ -1,5 +1,6 @@
 """Figures of one panel or of several: their places, lines, names, titles and notes."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from p2psim.core.errors import InputError
 from p2psim.core.figure_names import MEASURED_AXES
+from p2psim.core.intervals import mean_interval
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, scales, style
 from p2psim.report.channels import MOST_LINES, MOST_PANELS, Plan
@@ -181,6 +183,43 @@ def draw_band(axes: Axes, curve: MetricCurve, label: str, color: Any, middle: np
         axes.plot(curve.x, np.ma.masked_invalid(curve.each), color=color, linewidth=0.5, alpha=0.5)
     for replica, values in enumerate(curve.each.T if curve.replicas > 1 else ()):
         style.note(axes, f"{label}, replica {replica}", curve.x, values)
+
+
+def draw_means(
+    axes: Axes,
+    x: Sequence[float] | np.ndarray,
+    samples: Sequence[np.ndarray],
+    label: str,
+    look: Mapping[str, Any],
+    geometric: bool = False,
+) -> None:
+    """Draw means over replicas with their 95 % intervals; of few replicas each, and no interval.
+
+    Parameters
+    ----------
+    axes : Axes
+    x : sequence of m float
+    samples : sequence of m ndarrays
+        One value per replica.
+    label : str
+    look : mapping
+        Colour, dashes and marker, such as `p2psim.report.style.line_style` returns.
+    geometric : bool
+        Whether means are geometric ones, of positive values.
+    """
+    of = [np.log(sample) if geometric else np.asarray(sample, dtype=float) for sample in samples]
+    found = np.array([dataclasses.astuple(mean_interval(sample)) for sample in of])
+    middle, low, high = (np.exp(found) if geometric else found).T
+    if notes.are_few(map(len, samples)):
+        for at, sample in zip(x, samples, strict=True):
+            places = np.full(len(sample), at)
+            style.mark(axes, places, sample, look["marker"], 3, look["color"], alpha=0.5, markeredgewidth=0)
+            style.note(axes, f"{label}, replicas", places, sample)
+        style.note(axes, label, x, middle)
+    else:
+        axes.vlines(x, low, high, color=look["color"], linewidth=0.2 * style.page().font, alpha=0.6)
+        style.note(axes, label, x, middle, low, high)
+    axes.plot(x, middle, label=label, **look)
 
 
 def references(drawn: Sequence[Drawn[Any]]) -> dict[str, dict[str, Any]]:

@@ -65,7 +65,7 @@ def test_the_graph_has_links_by_what_failed_on_them(tmp_path: Path) -> None:
     assert "2 agents, 2 links; red: up to 50 % of the messages of a link failed." in footnote(figure)
     assert style.numbers(figure)["y"].tolist() == [4.0, 10.0]  # the ε that each has spent
     assert len(figure.axes) == 2
-    for spent, said, bars in (([4.0, 4.0], "The same for all agents", 0), ([np.nan, 4.0], "Grey:", 0)):
+    for spent, said in (([4.0, 4.0], "The same for all agents"), ([np.nan, 4.0], "Grey:")):
         made = with_events(tmp_path)
         made.metrics = pd.concat(
             [

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from made_up_run import footnote, run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from scipy.stats import t
 
 import p2psim
 from p2psim.core.errors import SimulationError
@@ -17,8 +18,10 @@ from p2psim.core.figures import FIGURES
 from p2psim.data.sources import Arrays
 from p2psim.report import draw
 from p2psim.report.files import save
+from p2psim.report.notes import means
+from p2psim.report.panels import draw_means
 from p2psim.report.source import FigureRequest, source
-from p2psim.report.style import look, numbers
+from p2psim.report.style import line_style, look, new_axes, numbers
 
 NAMES = st.text(st.sampled_from("$\\{}_^%#& ax"), min_size=1, max_size=12).filter(str.strip)
 
@@ -234,3 +237,27 @@ def test_of_few_replicas_each_is_drawn_and_no_interval(small: p2psim.Result, kin
         ):  # shares of all attempts, medians, a curve with steps
             assert table["line"].str.contains("replica").any(), name
         assert not re.search("25 to 75|95 %", footnote(figure)), name
+
+
+@pytest.mark.parametrize("geometric", [False, True])
+@pytest.mark.parametrize("count", [1, 7, 8])
+def test_means_have_intervals_from_eight_replicas_on(count: int, geometric: bool) -> None:
+    values = np.geomspace(1.0, 3.0, count) if count > 1 else np.array([2.0])
+    with look():
+        figure, axes = new_axes()
+        draw_means(axes, [0.0], [values], "all", line_style(0), geometric)
+    table = numbers(figure)
+    scaled = np.log(values) if geometric else values
+    back = np.exp if geometric else np.asarray
+    of_mean = table[table["line"] == "all"]
+    assert of_mean["y"].item() == pytest.approx(back(scaled.mean()))
+    if count < 8:
+        assert "low" not in table
+        assert list(axes.collections) == []
+        assert table[table["line"] == "all, replicas"]["y"].tolist() == pytest.approx(values)
+    else:
+        half = t.ppf(0.975, count - 1) * scaled.std(ddof=1) / np.sqrt(count)
+        assert of_mean["low"].item() == pytest.approx(back(scaled.mean() - half))
+        assert of_mean["high"].item() == pytest.approx(back(scaled.mean() + half))
+    assert ("95 %" in means(count)) == (count >= 8)
+    assert ("each drawn" in means(count)) == (count == 7)

@@ -131,7 +131,7 @@ def _in_a_cell(value: float) -> str:
     if not np.isfinite(value):
         return ""
     rounded = float(f"{value:.2g}")
-    if not 1e-3 <= abs(rounded) < 1000:
+    if not 1e-4 <= abs(rounded) < 1000:
         return number(rounded)
     return f"{rounded:.{max(0, 1 - math.floor(math.log10(abs(rounded))))}f}".replace("-", "−")
 
