@@ -46,7 +46,7 @@ def made(one, workspace):
     "changes",
     [
         {},
-        {"learning.algorithm.form": "printed"},
+        pytest.param({"learning.algorithm.form": "printed"}, marks=pytest.mark.verification),
         DESCENT,
         pytest.param(
             {**DESCENT, "learning.algorithm.rho": 300.0, "learning.algorithm.form": "printed"},

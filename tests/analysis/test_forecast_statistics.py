@@ -153,7 +153,7 @@ def cell(tmp_path):
 def test_noise_has_the_variance_of_its_charge(cell, delta):
     """Laplace: 2b², b = 4/(n·ε). Gaussian: (2/(n·μ))², μ the root of Balle and Wang's curve (2018, theorem 8).
 
-    1,000 draws of 10 entries: the standard error is below 3 %, odds of being 12 % off below 1e-4.
+    250 draws of 10 entries: the standard error is below 6 %, odds of being 24 % off below 1e-4.
     """
     from scipy.optimize import brentq
     from scipy.stats import norm
@@ -163,11 +163,11 @@ def test_noise_has_the_variance_of_its_charge(cell, delta):
 
     variance = (2 / (1000 * brentq(over, 1.0, 10.0))) ** 2 if delta else 2 * (4 / (1000 * 20.0)) ** 2
     exact = disclose(cell, 2, Disclosure()).joint
-    made = [disclose(cell, 2, Disclosure(20.0, delta, seed)) for seed in range(1000)]
+    made = [disclose(cell, 2, Disclosure(20.0, delta, seed)) for seed in range(250)]
     off = np.array([entries_of(one.joint - exact) for one in made])
     assert made[0].charge.scale ** 2 * (1 if delta else 2) == pytest.approx(variance, rel=1e-6)
     # Making it positive semidefinite moves few of the entries, and only where noise drowns an eigenvalue.
-    assert off.var() == pytest.approx(variance, rel=0.12)
+    assert off.var() == pytest.approx(variance, rel=0.24)
 
 
 def test_fresh_noise_differs_and_a_seed_repeats_it(cell):

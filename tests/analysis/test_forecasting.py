@@ -44,7 +44,9 @@ def made(one, workspace):
     [
         {},
         {"learning.algorithm.form": "printed"},
-        {"privacy.allocation": {"kind": "geometric", "ratio": 0.9}},
+        pytest.param(
+            {"privacy.allocation": {"kind": "geometric", "ratio": 0.9}}, marks=pytest.mark.verification
+        ),
         pytest.param(
             {
                 "privacy.mechanism": "gaussian",

@@ -90,7 +90,7 @@ def test_partners_are_drawn_among_those_of_the_moment(engine: str) -> None:
     star: nx.Graph[int] = nx.star_graph(3)
     star.edges[0, 2]["weight"] = 2.0
     star.edges[0, 1]["weight"] = star.edges[0, 3]["weight"] = 1.0
-    end = 12_000
+    end = 12_000 if engine == "array" else 2_500
     turns = [(0.0, [(0, 1), (0, 2)], [])]
     turns += [
         (float(k), [(0, 1), (0, 3)][k % 2 : k % 2 + 1], [(0, 3), (0, 1)][k % 2 : k % 2 + 1])
@@ -103,7 +103,7 @@ def test_partners_are_drawn_among_those_of_the_moment(engine: str) -> None:
         sent = events[(events["kind"] == SEND) & (events["agent"] == 0)]
         count = sent.size
         chosen = int((sent["peer"] == 2).sum())
-        assert count > 11_000
+        assert count > 0.9 * end
         assert abs(chosen - chance * count) < 4 * np.sqrt(count * chance * (1 - chance))
 
 
