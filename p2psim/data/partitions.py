@@ -16,16 +16,17 @@ from pydantic import Field
 
 from p2psim.core.distributions import Quantity, sample
 from p2psim.core.errors import MeaningError
-from p2psim.core.options import BY_NAME, Count, Few, Options, Positive
+from p2psim.core.options import BY_NAME, Count, Few, Positive
 from p2psim.core.part_types import AnyOf
 from p2psim.core.registry import register_all
 from p2psim.data.classes import Column, owners_of
+from p2psim.data.records import GivesOwners
 
 #: The rows of each owner.
 Owners = list[np.ndarray]
 
 
-class Partition(Options):
+class Partition(GivesOwners):
     """Base of all partitions: who holds which rows.
 
     A partition of your own is a subclass with a ``kind``, its own keys, and ``split``.
@@ -187,6 +188,11 @@ class _OfSizes(_Numbered):
     sizes: Annotated[list[Count], Field(min_length=1)] = Field(
         description="records of each owner; nobody holds the rows that are left"
     )
+
+    @property
+    def owners(self) -> tuple[str, int]:
+        """One for each size."""
+        return "sizes", len(self.sizes)
 
     def _divide(self, labels: np.ndarray, agents: int | None, random: np.random.Generator) -> Owners:
         check_agents(len(self.sizes), agents, "data.partition.sizes")

@@ -185,7 +185,17 @@ class Held:
         return self.test or nothing
 
 
-class DataSource(Options):
+class GivesOwners(Options):
+    """Base of what may say how many owners there are."""
+
+    @property
+    def owners(self) -> tuple[str, int] | None:
+        """The key that gives their number, and the number: by default ``agents``, if there is such a key."""
+        agents = getattr(self, "agents", None)
+        return ("agents", agents) if isinstance(agents, int) else None
+
+
+class DataSource(GivesOwners):
     """Base of all sources of records.
 
     A source of your own is a subclass with a ``kind``, its own keys, what people should know about it, and

@@ -92,6 +92,11 @@ class LearningAlgorithm(Options):
     takes_answers: ClassVar[bool] = True
 
     @property
+    def is_printed(self) -> bool:
+        """Whether it takes the form that its paper prints, not the corrected one; of those with a key ``form``."""
+        return getattr(self, "form", "corrected") == "printed"
+
+    @property
     def first_models(self) -> Start | None:
         """Where agents' models start, of those for which a scenario says it."""
         return None
@@ -122,21 +127,35 @@ Smoothness = Annotated[
 ]
 
 
-class NoDiscount(Options):
+class AnswerDiscount(Options):
+    """Base of discounts: how an answer counts less as it ages."""
+
+    #: What kernels know the kind by (`p2psim.learning.sgd.learner.discounted`).
+    code: ClassVar[int]
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """Its numbers for kernels."""
+        return 0.0, 0.0
+
+    @abstractmethod
+    def weight(self, age: int) -> float:
+        """Weight of an answer to a model that ``age`` newer ones have followed: the plain form of kernels."""
+
+
+class NoDiscount(AnswerDiscount):
     """Answers of any age count alike."""
 
     kind: Literal["none"] = "none"
 
-    #: What the kernel knows the kind by.
     code: ClassVar[int] = 0
-    rate: ClassVar[float] = 0.0
 
     def weight(self, age: int) -> float:
-        """Weight of an answer to a model that ``age`` newer ones have followed."""
+        """See `AnswerDiscount.weight`."""
         return 1.0
 
 
-class InverseDiscount(Options):
+class InverseDiscount(AnswerDiscount):
     """An answer to a model that k newer ones have followed counts 1/(1 + rate·k)."""
 
     kind: Literal["inverse"] = "inverse"
@@ -144,12 +163,17 @@ class InverseDiscount(Options):
 
     code: ClassVar[int] = 1
 
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """See `AnswerDiscount.numbers`."""
+        return self.rate, 0.0
+
     def weight(self, age: int) -> float:
-        """Weight of an answer to a model that ``age`` newer ones have followed."""
+        """See `AnswerDiscount.weight`."""
         return 1 / (1 + self.rate * age)
 
 
-class ExponentialDiscount(Options):
+class ExponentialDiscount(AnswerDiscount):
     """An answer to a model that k newer ones have followed counts exp(−rate·k)."""
 
     kind: Literal["exponential"] = "exponential"
@@ -157,8 +181,13 @@ class ExponentialDiscount(Options):
 
     code: ClassVar[int] = 2
 
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """See `AnswerDiscount.numbers`."""
+        return self.rate, 0.0
+
     def weight(self, age: int) -> float:
-        """Weight of an answer to a model that ``age`` newer ones have followed."""
+        """See `AnswerDiscount.weight`."""
         return math.exp(-self.rate * age)
 
 
@@ -178,13 +207,13 @@ class Weighting:
     estimated : bool
         Whether the learner also divides by N times the frequency that it has counted, (count + 1)/(k + N) after k
         commits: never by raw counts, which begin at zero.
-    staleness : Staleness
+    staleness : AnswerDiscount
     """
 
     at_learner: np.ndarray
     at_owner: np.ndarray
     estimated: bool = False
-    staleness: NoDiscount | InverseDiscount | ExponentialDiscount = field(default_factory=NoDiscount)
+    staleness: AnswerDiscount = field(default_factory=NoDiscount)
 
     @classmethod
     def equal(cls, owners: int) -> Weighting:

@@ -147,7 +147,11 @@ def simulate_events(
         raise MeaningError(
             "network.exchange", "an algorithm that updates models when they are heard needs exchange: gossip"
         )
-    if time is None and pattern.needs_delivery(network.updates) and network.channel.loses_all(network.links):
+    if (
+        time is None
+        and pattern.needs_delivery(network.updates)
+        and network.channel.losses.loses_all(network.links)
+    ):
         raise MeaningError(
             "network.channel.loss", "every message is lost, so that no commit would ever be made"
         )

@@ -79,7 +79,7 @@ def cell_notes(forecast: CellForecast) -> tuple[str, ...]:
         "data_dependent_step": caveats.data_dependent_step,
     }
     lines += [f"{FLAGS[flag].format(scale=f'{scale:g}')}." for flag, holds in raised.items() if holds]
-    if getattr(scenario.learning.algorithm, "form", None) == "printed":
+    if scenario.learning.algorithm.is_printed:
         lines.append("Form printed: the update as the paper prints it.")
     # Those that say that ψ must not be taken at face value.
     return (*lines, *(f"Warning: {text}." for text in cell.warnings if "ψ" in text or "stability" in text))

@@ -47,8 +47,7 @@ def describe(
     facts = {cell.content: cell.facts for cell in old.cells} | facts
     entries = []
     for cell in grid:
-        printed = getattr(cell.scenario.learning.algorithm, "form", None) == "printed"
-        notes: tuple[str, ...] = (PRINTED,) if printed else ()
+        notes: tuple[str, ...] = (PRINTED,) if cell.scenario.learning.algorithm.is_printed else ()
         if (tune := cell.scenario.tune) is not None:
             notes += (f"tuned: {tune.key} = {display(value_at(cell.scenario, steps_of(tune.key)))}",)
         entries.append(CellEntry(cell.content, dict(cell.swept), notes, facts.get(cell.content, {})))

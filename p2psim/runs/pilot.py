@@ -154,10 +154,9 @@ def refuse_length(
 def _agents(scenario: Scenario) -> tuple[int, str]:
     """Agents of a cell, 1 where only the data says it, and the key that gives their number."""
     topology = scenario.network.topology
-    agents, said = topology.size, getattr(scenario.data.source, "agents", None)
-    if agents is None and said is not None:
-        return said, "data.source.agents"
-    return agents or 1, topology.size_key
+    if topology.size is None and (said := scenario.data.source.owners) is not None:
+        return said[1], f"data.source.{said[0]}"
+    return topology.size or 1, topology.size_key
 
 
 def _needs(scenario: Scenario) -> list[Need]:

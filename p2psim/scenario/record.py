@@ -38,6 +38,11 @@ class EveryTime(Options):
     time: Positive = Field(description="simulated time between records")
 
 
+def between_records(every: int | EveryTime) -> tuple[int | None, float | None]:
+    """Steps and simulated time between records: the one that ``record.every`` gives, and None."""
+    return (None, every.time) if isinstance(every, EveryTime) else (every, None)
+
+
 class RecordSection(Options):
     """What is kept.
 

@@ -224,12 +224,10 @@ def _numbers(scenario: ScenarioFields) -> Iterator[tuple[str, int]]:
     if data.groups is not None and data.groups.merge:
         yield "data.groups.merge", len(data.groups.names)
         return
-    for key, part in (("data.source", data.source), ("data.partition", data.partition)):
-        agents, sizes = getattr(part, "agents", None), getattr(part, "sizes", None)
-        if isinstance(agents, int):
-            yield f"{key}.agents", agents
-        if isinstance(sizes, list):
-            yield f"{key}.sizes", len(sizes)
+    for section, part in (("data.source", data.source), ("data.partition", data.partition)):
+        if part is not None and part.owners is not None:
+            key, number = part.owners
+            yield f"{section}.{key}", number
 
 
 def _agent_names(scenario: ScenarioFields, number: int, names: Sequence[str] | None) -> Sequence[str] | None:

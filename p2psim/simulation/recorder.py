@@ -24,7 +24,7 @@ from p2psim.privacy.plan import Claims, Plan
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases, Totals
 from p2psim.scenario.notices import Compared
-from p2psim.scenario.record import SPENDING, EveryTime, RecordSection
+from p2psim.scenario.record import SPENDING, EveryTime, RecordSection, between_records
 from p2psim.simulation.outcome import Series
 
 
@@ -59,8 +59,7 @@ class Recorder:
     """
 
     def __init__(self, every: int | EveryTime):
-        self._every = 0 if isinstance(every, EveryTime) else every
-        self._interval = every.time if isinstance(every, EveryTime) else None
+        self._every, self._interval = between_records(every)
         self._begun = False
         self._made = 1  # records by time, that of time 0 among them
         self._step, self._time = 0, 0.0
@@ -71,7 +70,7 @@ class Recorder:
             return NOWHERE
         commits = np.flatnonzero((events["kind"] if kinds is None else kinds) == COMMIT)
         last = float(events["time"][-1])
-        if self._interval is None:
+        if self._every is not None:
             skipped = self._every - self._step % self._every - 1
             found = commits[skipped :: self._every]
             places, times = found + 1, events["time"][found]
@@ -98,7 +97,7 @@ class Recorder:
             The time that the run lasted; left out, that of its last event.
         """
         times = np.zeros(0 if self._begun else 1)
-        if self._interval is None:
+        if self._every is not None:
             times = times if self._step % self._every == 0 else np.append(times, self._time)
         elif end is not None:
             times = np.concatenate([times, self._before(end), [end]])

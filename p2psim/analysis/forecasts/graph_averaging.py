@@ -16,7 +16,6 @@ from p2psim.analysis.forecasts.graph_setting import (
     refuse_larger,
 )
 from p2psim.core.errors import MeaningError
-from p2psim.network.channels.draws import EdgeValue
 from p2psim.network.spectrum import weight_matrix
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.prepared import PreparedData
@@ -122,13 +121,10 @@ def forecast(setting: GraphSetting) -> AveragingForecast:
 def _step(setting: GraphSetting) -> gossip.GossipStep:
     """What an exchange does, with the losses of each link and direction."""
     cell = setting.cell
-    exchange, loss = cast(Any, cell.scenario.network.exchange), cell.scenario.network.channel.loss
+    exchange, losses = cast(Any, cell.scenario.network.exchange), cell.scenario.network.channel.losses
     links = weight_matrix(cell.links)
     lost = np.zeros(links.shape)
-    if isinstance(loss, EdgeValue):
-        rows = np.repeat(np.arange(cell.links.agents), np.diff(cell.links.indptr))
-        lost[rows, cell.links.indices] = loss.column(cell.links, "network.channel.loss", 1.0)
-    else:
-        lost[:] = cast(float, loss)
+    rows = np.repeat(np.arange(cell.links.agents), np.diff(cell.links.indptr))
+    lost[rows, cell.links.indices] = losses.chances(cell.links)
     chances = gossip.partner_chances(links, setting.frequencies, exchange.partner == "weight")
     return gossip.averaging(exchange.mode, chances, lost)

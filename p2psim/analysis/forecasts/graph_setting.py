@@ -16,10 +16,9 @@ from p2psim.analysis.forecasts.star_setting import refuse_unknown
 from p2psim.core.errors import MeaningError
 from p2psim.learning.graph.optimum import propagate
 from p2psim.learning.steps import PrivateWarmStart
-from p2psim.network.channels.effects import GilbertElliott
-from p2psim.network.verify_messages import Resending
+from p2psim.network.verify_messages import NEVER
 from p2psim.scenario.model import Scenario
-from p2psim.scenario.record import EveryTime
+from p2psim.scenario.record import EveryTime, between_records
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.simulation.algorithms.agents import long_run_frequencies
 from p2psim.simulation.algorithms.graph import GraphCell
@@ -119,7 +118,7 @@ def refuse_network(scenario: Scenario, needs: Needs) -> None:
     refuse_unknown(network)
     channel, availability, on_graphs = network.channel, network.availability, "forecasts on graphs need"
     timeless = channel.latency == 0 and channel.airtime == 0 and channel.bandwidth is None
-    independent = channel.resending == Resending() and not isinstance(channel.loss, GilbertElliott)
+    independent = channel.resending == NEVER and channel.losses.is_independent
     untimed = f"{on_graphs} messages that take no time: no latency, airtime or bandwidth"
     whole = f"{of} messages that all arrive: otherwise neighbours know older models"
     single = "forecasts of averaging need losses that are independent, without retransmission"
@@ -202,15 +201,17 @@ def recorded_moments(
     """
     mean = float(commits) if commits is not None else rate * float(time or 0.0)
     expected = max(1, round(mean))
-    if isinstance(every, EveryTime):
+    stride, interval = between_records(every)
+    if interval is not None:
         end = time if time is not None else mean / rate
-        at = np.arange(0.0, end * (1 - 1e-12), every.time)[:: _stride(end / every.time)]
+        at = np.arange(0.0, end * (1 - 1e-12), interval)[:: _stride(end / interval)]
         points = np.append(at, end)
         chances = by_time(rate * points, commits)
         if commits is not None:
             chances[-1] = exactly(np.array([commits]), chances.shape[1])[0]
         return RecordedMoments("time", points, chances), expected
-    steps = np.arange(0, expected, every)[:: _stride(expected / every)]
+    assert stride is not None
+    steps = np.arange(0, expected, stride)[:: _stride(expected / stride)]
     last = exactly(np.array([expected]), expected + 1) if commits is not None else by_time(np.array([mean]))
     chances = np.concatenate([exactly(steps, last.shape[1]), last])
     return RecordedMoments("commits", np.append(steps, mean), chances), expected

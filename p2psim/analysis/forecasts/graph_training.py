@@ -25,7 +25,7 @@ from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.times import upto
 from p2psim.network.changes import comes_back, rounds_of
 from p2psim.network.mixing import mixing_matrix
-from p2psim.scenario.record import EveryTime
+from p2psim.scenario.record import EveryTime, between_records
 from p2psim.simulation.algorithms import adapter_of
 from p2psim.theory.forecasts.decentralised import ModelMoments, QuadraticAgents, model_moments
 
@@ -197,10 +197,11 @@ def forecast(setting: GraphSetting) -> TrainingForecast:
 
 def _moments(setting: GraphSetting) -> RecordedMoments:
     """Moments of recording and the end, with the number of rounds by each."""
-    setup, every, n = setting.cell.setup, setting.cell.scenario.record.every, len(setting.first)
+    setup, n = setting.cell.setup, len(setting.first)
+    every, span = between_records(setting.cell.scenario.record.every)
     interval = n / setting.rate
     for key, count in {"learning.algorithm.commits": setup.commits, "record.every": every}.items():
-        if isinstance(count, int) and count % n:
+        if count is not None and count % n:
             message = f"forecasts of rounds need whole ones, of {n} commits each; got {count}"
             raise MeaningError(key, message)
     if setup.commits is not None:
@@ -209,9 +210,10 @@ def _moments(setting: GraphSetting) -> RecordedMoments:
         time = float(setup.time or 0.0)
         most = int(upto(interval * np.arange(1, int(time / interval) + 3), time))
     ends = interval * np.arange(1, most + 1)
-    if isinstance(every, EveryTime):
+    if every is None:
+        assert span is not None
         end = setup.time or float(ends[-1])
-        times = every.time * np.arange(int(end / every.time) + 2)
+        times = span * np.arange(int(end / span) + 2)
         points = np.append(times[times < end * (1 - 1e-12)], end)
         return RecordedMoments("time", points, exactly(np.append(upto(ends, points[:-1]), most), most + 1))
     steps = np.append(np.arange(0, most, every // n), most)

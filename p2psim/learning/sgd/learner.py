@@ -8,7 +8,7 @@ learner makes of answers is the algorithm: the average of those of a round (FedA
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from p2psim.learning.sgd.training import arrive, is_free, post, train
 #: What the learner does with answers.
 AVERAGE, BLEND, BUFFER = 0, 1, 2
 
-#: How an answer counts less as it ages.
+#: How an answer counts less as it ages: `AnswerDiscount.code`.
 NO_DISCOUNT, INVERSE, EXPONENTIAL, POLYNOMIAL, HINGE = 0, 1, 2, 3, 4
 
 #: Places in the vector of slots: the learner's model, and its velocity.
@@ -295,12 +295,3 @@ def first_counts() -> np.ndarray:
     counts = np.zeros(6, np.int64)
     counts[ANSWER] = -1
     return counts
-
-
-def discount_numbers(discount: Any) -> tuple[int, float, float]:
-    """What `LearnerRule` knows a discount by: how answers count less, and its two numbers."""
-    codes = {
-        "none": NO_DISCOUNT, "inverse": INVERSE, "exponential": EXPONENTIAL, "polynomial": POLYNOMIAL, "hinge": HINGE,
-    }  # fmt: skip
-    rate = getattr(discount, "power", getattr(discount, "rate", 0.0))
-    return codes[discount.kind], float(rate), float(getattr(discount, "age", 0.0))

@@ -325,7 +325,7 @@ class StarReplay(LearnerReplay):
         weighting = method.weighting or Weighting.equal(owners)
         self._weights = (
             weighting.at_learner, weighting.at_owner, weighting.estimated,
-            weighting.staleness.code, weighting.staleness.rate,
+            weighting.staleness.code, weighting.staleness.numbers[0],
         )  # fmt: skip
         self._method = (
             method.step, method.learner_weight, method.overwrite, problem.shares, problem.l2, problem.theta_max

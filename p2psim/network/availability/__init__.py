@@ -12,7 +12,7 @@ from p2psim.core.options import AS_TUPLE, BY_NAME, OneOf, Options, PositiveShare
 from p2psim.core.part_types import AnyOf
 from p2psim.core.randomness import Streams
 from p2psim.core.registry import declare, register, register_all
-from p2psim.network.availability.absence import KEY, Availability, Depends, Misses, tilted
+from p2psim.network.availability.absence import KEY, Availability, Depends, MissedWakes, Misses, tilted
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.spec import RunningNetwork
@@ -36,6 +36,10 @@ class Always(Options):
 
     def misses(self, world: RunningNetwork, streams: Streams) -> None:
         """No wake is missed."""
+
+    def missed(self, members: Members, links: Graph, streams: Streams) -> list[MissedWakes]:
+        """None is."""
+        return []
 
     def check_names(self, members: Members) -> None:
         """Nobody is named."""
@@ -80,6 +84,10 @@ class Bernoulli(Availability, OneOf):
         """A draw for each wake."""
         chances = self.chances(world.members, world.links)
         return [Misses(streams, agent, float(chance)) for agent, chance in enumerate(chances)]
+
+    def missed(self, members: Members, links: Graph, streams: Streams) -> list[MissedWakes]:
+        """One reason."""
+        return [MissedWakes(self.chances(members, links), streams.key("availability"))]
 
     def shares(self, members: Members, links: Graph) -> np.ndarray:
         """One minus the probability of a miss."""
@@ -136,6 +144,11 @@ class AllOf(Availability):
         lists = [part.misses(world, of_part(streams, number)) for number, part in enumerate(self.parts)]
         given = [one for one in lists if one is not None]
         return [_any([one[agent] for one in given]) for agent in range(world.links.agents)] if given else None
+
+    def missed(self, members: Members, links: Graph, streams: Streams) -> list[MissedWakes]:
+        """Those of all parts."""
+        parts = enumerate(self.parts)
+        return [one for k, part in parts for one in part.missed(members, links, of_part(streams, k))]
 
     def shares(self, members: Members, links: Graph) -> np.ndarray:
         """The product, since parts are independent."""

@@ -5,7 +5,7 @@ Absence can depend on an agent's degree, on its number of records, or on its mea
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -19,6 +19,21 @@ from p2psim.network.spec import RunningNetwork
 
 #: Where the keys of this part stand in a scenario.
 KEY = "network.availability"
+
+
+class MissedWakes(NamedTuple):
+    """Wakes that are missed for one reason.
+
+    Attributes
+    ----------
+    chances : ndarray, shape (n,)
+        Probability that each agent misses a wake.
+    key : ndarray
+        Of the streams that say which.
+    """
+
+    chances: np.ndarray
+    key: np.ndarray
 
 
 class Availability(Options):
@@ -94,6 +109,10 @@ class Availability(Options):
         None where no wake of an agent that is online is missed. Parameters are those of ``start``.
         """
         return None
+
+    def missed(self, members: Members, links: Graph, streams: Streams) -> list[MissedWakes]:
+        """The same for the compiled engine, one for each reason; of p2psim's kinds."""
+        return []
 
     def check_names(self, members: Members) -> None:
         """Raise a MeaningError if a file or a list names an agent that there is not."""

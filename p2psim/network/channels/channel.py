@@ -2,15 +2,17 @@
 
 from typing import Annotated, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from p2psim.core.distributions import Distribution, Quantity
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import ByKind, Fraction, NonNegative, Options
 from p2psim.network.channels.draws import Bandwidth, EdgeValue, Latency
-from p2psim.network.channels.effects import Effects, Loss, loses_all
+from p2psim.network.channels.effects import Effects, Loss, LossModel, loss_model
 from p2psim.network.graph import Graph
-from p2psim.network.verify_messages import Resending
+from p2psim.network.spec import AnswerAgain
+from p2psim.network.verify_messages import NEVER, Resending
 
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -21,6 +23,10 @@ class NoRetransmission(Options):
     """A message that does not arrive is gone."""
 
     kind: Literal["none"] = "none"
+    limit: ClassVar[int] = 0
+    backoff: ClassVar[float] = 0.0
+    acknowledge: ClassVar[float] = 0.0
+    resending: ClassVar[Resending] = NEVER
 
 
 class ResendSame(Options):
@@ -36,6 +42,11 @@ class ResendSame(Options):
     backoff: Quantity = Field(_BACKOFF, description="time from the end of an attempt to the next")
     acknowledge: Fraction = Field(0.0, description="probability that an acknowledgement is lost")
 
+    @property
+    def resending(self) -> Resending:
+        """What may be sent again."""
+        return Resending(self.limit, self.acknowledge > 0)
+
 
 class ResendFresh(Options):
     """An owner whose answer was lost gives it again with a new release, which costs privacy; for a star.
@@ -46,6 +57,12 @@ class ResendFresh(Options):
     kind: Literal["fresh"] = "fresh"
     limit: Limit = Field(3, description="the most times that an answer to a query is repeated")
     backoff: Quantity = Field(_BACKOFF, description="time from the loss to the next answer")
+    acknowledge: ClassVar[float] = 0.0
+
+    @property
+    def resending(self) -> Resending:
+        """What may be sent again."""
+        return Resending(fresh=self.limit)
 
 
 Retransmit = ByKind[NoRetransmission | ResendSame | ResendFresh]
@@ -147,17 +164,25 @@ class Channel(Options):
         return is_instant and not self.effects
 
     @property
-    def fresh(self) -> ResendFresh | None:
+    def fresh(self) -> AnswerAgain | None:
         """How lost answers are given again with new releases; None where they are not."""
-        return self.retransmit if isinstance(self.retransmit, ResendFresh) else None
+        return self.retransmit if self.resending.fresh else None
 
     @property
     def resending(self) -> Resending:
         """What may be sent again."""
-        again = self.retransmit
-        if isinstance(again, ResendSame):
-            return Resending(again.limit, again.acknowledge > 0)
-        return Resending(fresh=again.limit) if isinstance(again, ResendFresh) else Resending()
+        return self.retransmit.resending
+
+    @property
+    def losses(self) -> LossModel:
+        """How deliveries are lost."""
+        return loss_model(self.loss)
+
+    def travel_times(self, links: Graph) -> np.ndarray | None:
+        """Latency of each entry of ``links.indices``; None where it is not of the link."""
+        if not isinstance(self.latency, EdgeValue):
+            return None
+        return self.latency.column(links, "network.channel.latency", np.inf)
 
     @property
     def ends(self) -> Literal["at once", "arrival", "airtime"] | None:
@@ -167,10 +192,6 @@ class Channel(Options):
             takes_time = self.latency != 0 or is_on_air or self.effects
             return "arrival" if takes_time else "at once"
         return "airtime" if self.latency == 0 and not self.effects else None
-
-    def loses_all(self, links: Graph) -> bool:
-        """Whether nothing can ever arrive."""
-        return loses_all(self.loss, links)
 
     def check(self, links: Graph) -> None:
         """Refuse keys that mean nothing on these links.
@@ -183,10 +204,8 @@ class Channel(Options):
         """
         for effect in self.effects or ():
             effect.open(links)
-        if isinstance(self.latency, EdgeValue):
-            self.latency.column(links, "network.channel.latency", float("inf"))
-        if isinstance(self.loss, EdgeValue):
-            self.loss.column(links, "network.channel.loss", 1.0)
+        self.travel_times(links)
+        self.losses.chances(links)
         if self.fresh is not None and not links.star:
             raise MeaningError(
                 "network.channel.retransmit",

@@ -1,8 +1,9 @@
 """What loses or delays a delivery on its way: a channel's key ``loss``, and effects beside its keys."""
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from p2psim.core.part_types import AnyOf
 from p2psim.core.printing import exact
 from p2psim.core.registry import register
 from p2psim.network.channels.draws import Draws, EdgeValue, number_or_mapping
+from p2psim.network.compiled_engine import state as st
 from p2psim.network.graph import Graph
 from p2psim.network.spec import RunningNetwork
 
@@ -103,6 +105,11 @@ class ChannelEffect(Options):
         """
         return self
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """Time in which nothing gets through, for the compiled engine: SimPy runs effects from outside p2psim."""
+        raise NotImplementedError(f"{self.kind} has no compiled form")
+
 
 @register
 class Blackout(ChannelEffect):
@@ -121,6 +128,11 @@ class Blackout(ChannelEffect):
     def is_lost(self, delivery: Delivery, random: np.random.Generator) -> bool:
         """Whether it is on its way in [begin, end)."""
         return delivery.begin < self.end and delivery.end >= self.begin
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """From the first moment to that after the last."""
+        return self.begin, self.end
 
 
 #: Any effect that is registered; they act in order.
@@ -175,7 +187,99 @@ class ActiveEffects:
 Losses = Callable[[int, int, int], bool]
 
 
-class GilbertElliott(Options):
+#: Fields of the compiled engine's state, and its arrays.
+CompiledLosses = tuple[Mapping[str, Any], Mapping[str, np.ndarray]]
+
+
+class LossModel(ABC):
+    """How a channel loses deliveries: what its key ``loss`` means."""
+
+    #: Whether each delivery is lost independently of all others.
+    is_independent: ClassVar[bool] = True
+
+    @property
+    def shared_chance(self) -> float | None:
+        """Probability that any delivery is lost, independently of all others; None where there is no such number."""
+        return None
+
+    def chances(self, links: Graph) -> np.ndarray | None:
+        """Probability that a delivery over each entry of ``links.indices`` is lost, independently of all others.
+
+        None where losses depend on one another. Raises a MeaningError if links lack a number that they need.
+        """
+        return None
+
+    @abstractmethod
+    def loses_all(self, links: Graph) -> bool:
+        """Whether nothing can ever arrive."""
+
+    @abstractmethod
+    def open(self, world: RunningNetwork) -> Losses:
+        """Begin a run."""
+
+    @abstractmethod
+    def compiled(self, links: Graph) -> CompiledLosses:
+        """Form for the compiled engine."""
+
+
+@dataclass(frozen=True)
+class EqualLosses(LossModel):
+    """Each delivery is lost with the same probability."""
+
+    chance: float
+
+    @property
+    def shared_chance(self) -> float:
+        """The number."""
+        return self.chance
+
+    def chances(self, links: Graph) -> np.ndarray:
+        """The number for each link."""
+        return np.full(links.indices.size, self.chance)
+
+    def loses_all(self, links: Graph) -> bool:
+        """Whether it is 1."""
+        return self.chance == 1
+
+    def open(self, world: RunningNetwork) -> Losses:
+        """A draw for each delivery, unless none can be lost."""
+        if self.chance == 0:
+            return lambda *_: False
+        fates, chance = Draws(world, "loss"), self.chance
+        return lambda sender, _, lane: next(fates.of(sender, lane)) < chance
+
+    def compiled(self, links: Graph) -> CompiledLosses:
+        """See `LossModel.compiled`."""
+        if self.chance == 0:
+            return {"loses": st.NEVER}, {}
+        return {"loses": st.BY_CHANCE}, {"chances": np.array([self.chance])}
+
+
+@dataclass(frozen=True)
+class LossesByLink(LossModel):
+    """Each link loses deliveries with its own probability."""
+
+    value: EdgeValue
+
+    def chances(self, links: Graph) -> np.ndarray:
+        """The number of each link."""
+        return self.value.column(links, "network.channel.loss", 1.0)
+
+    def loses_all(self, links: Graph) -> bool:
+        """Whether all are 1."""
+        return bool((self.chances(links) == 1).all())
+
+    def open(self, world: RunningNetwork) -> Losses:
+        """A draw for each delivery."""
+        fates, chance = Draws(world, "loss"), self.value.of_link(world.links, "network.channel.loss", 1.0)
+        return lambda sender, receiver, lane: next(fates.of(sender, lane)) < chance(sender, receiver)
+
+    def compiled(self, links: Graph) -> CompiledLosses:
+        """See `LossModel.compiled`."""
+        return {"loses": st.BY_LINK}, {"chances": self.chances(links)}
+
+
+class GilbertElliott(Options, LossModel):
     """Losses that come in bursts: every link alternates between a good and a bad state (Gilbert 1960; Elliott 1963).
 
     The state of a link is one for both directions, changes in continuous time with exponential durations, and starts
@@ -184,6 +288,7 @@ class GilbertElliott(Options):
     """
 
     kind: Literal["gilbert-elliott"] = "gilbert-elliott"
+    is_independent: ClassVar[bool] = False
     good: Fraction = Field(0.0, description="probability that a delivery is lost in the good state")
     bad: Fraction = Field(1.0, description="the same in the bad state")
     to_bad: Positive | None = Field(None, description="rate at which a good link turns bad, per unit of time")
@@ -225,6 +330,17 @@ class GilbertElliott(Options):
         assert self.to_good is not None
         return self.to_bad + self.to_good
 
+    def loses_all(self, links: Graph) -> bool:
+        """Whether also the good state loses everything."""
+        return self.good == 1
+
+    def compiled(self, links: Graph) -> CompiledLosses:
+        """See `LossModel.compiled`."""
+        states = st.records(links.indices.size, st.LINK)
+        states["was"] = -1
+        fields = {key: getattr(self, key) for key in ("good", "bad", "bad_share", "relaxation")}
+        return {"loses": st.IN_BURSTS, **fields}, {"link_states": states}
+
     def open(self, world: RunningNetwork) -> Losses:
         """Losses in a world; states are drawn when they are asked for, by the law of the chain in between."""
         share, relaxation, env, exp = self.bad_share, self.relaxation, world.env, math.exp
@@ -253,29 +369,8 @@ Loss = Annotated[
 ]
 
 
-def open_loss(loss: float | EdgeValue | GilbertElliott, world: RunningNetwork) -> Losses:
-    """Losses in a world."""
-    if isinstance(loss, GilbertElliott):
-        return loss.open(world)
-    if loss == 0:
-        return lambda *_: False
-    fates = Draws(world, "loss")
+def loss_model(loss: float | EdgeValue | GilbertElliott) -> LossModel:
+    """What a channel's key ``loss`` means."""
     if isinstance(loss, EdgeValue):
-        chance = loss.of_link(world.links, "network.channel.loss", 1.0)
-        return lambda sender, receiver, lane: next(fates.of(sender, lane)) < chance(sender, receiver)
-    constant = loss
-    return lambda sender, receiver, lane: next(fates.of(sender, lane)) < constant
-
-
-def chances(loss: float | EdgeValue, links: Graph) -> np.ndarray:
-    """Probability that a delivery over each entry of ``links.indices`` is lost, shape (m,)."""
-    if isinstance(loss, EdgeValue):
-        return loss.column(links, "network.channel.loss", 1.0)
-    return np.full(links.indices.size, loss)
-
-
-def loses_all(loss: float | EdgeValue | GilbertElliott, links: Graph) -> bool:
-    """Whether nothing can ever arrive."""
-    if isinstance(loss, EdgeValue):
-        return bool((loss.column(links, "network.channel.loss", 1.0) == 1).all())
-    return loss == 1 if not isinstance(loss, GilbertElliott) else loss.good == 1
+        return LossesByLink(loss)
+    return loss if isinstance(loss, GilbertElliott) else EqualLosses(loss)

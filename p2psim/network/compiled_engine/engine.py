@@ -17,8 +17,6 @@ from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, LEARNER, NEIGHBOURS, NOBODY, NONE, OK, SEND, SPENT, WAKE
 from p2psim.core.philox import exponential, uniform
 from p2psim.core.randomness import Streams
-from p2psim.network.availability import Bernoulli
-from p2psim.network.channels.effects import GilbertElliott, chances
 from p2psim.network.compiled_engine import ideal
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.verify_messages import NEVER
@@ -148,7 +146,7 @@ def _takes_no_time(network: Network) -> bool:
         and channel.latency == 0
         and channel.airtime == 0
         and channel.bandwidth is None
-        and not isinstance(channel.loss, GilbertElliott)
+        and channel.losses.is_independent
         and channel.resending == NEVER
         and not channel.effects
         and not network.availability.has_spans
@@ -163,7 +161,7 @@ class IdealRun:
         network, self._rates, self._streams, limits, commits, time, self._chunk = setup
         n, most = network.links.agents, np.iinfo(np.int64).max
         self._network, self._form = network, network.exchange.compiled(network.links)
-        self._misses, self._wire = _misses(network), _wire(network, self._streams)
+        self._misses, self._wire = _misses(network, self._streams), _wire(network, self._streams)
         self._limits = limits if limits is not None else np.full(n, most)
         self._time = time if time is not None else np.inf
         self._counters = np.array([0, 0, n, st.RUNNING, commits if commits is not None else most])
@@ -248,17 +246,15 @@ class IdealRun:
 # None stands for no mask, of which the compiler makes code of its own, as fast as if there were no masks at all.
 
 
-def _misses(network: Network) -> np.ndarray | None:
+def _misses(network: Network, streams: Streams) -> np.ndarray | None:
     """Probability that each agent misses a wake, shape (n,)."""
-    if not isinstance(network.availability, Bernoulli):
-        return None
-    return network.availability.chances(network.known_members, network.links)
+    missed = network.availability.missed(network.known_members, network.links, streams)
+    return missed[0].chances if missed else None
 
 
 def _wire(network: Network, streams: Streams) -> ideal.Wire | None:
     """What becomes of messages, where any can be lost."""
-    loss = network.channel.loss
-    if isinstance(loss, GilbertElliott) or loss == 0:
+    chances = network.channel.losses.chances(network.links)
+    if chances is None or network.channel.loss == 0:
         return None
-    drawn = np.zeros(network.links.agents + 1, np.int64)
-    return ideal.Wire(streams.key("loss"), chances(loss, network.links), drawn)
+    return ideal.Wire(streams.key("loss"), chances, np.zeros(network.links.agents + 1, np.int64))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from p2psim.core.distributions import Distribution
 from p2psim.core.events import NONE
-from p2psim.network.availability import AllOf, Bernoulli, of_part
 from p2psim.network.changes import Upcoming
-from p2psim.network.channels.channel import BACKOFF_AIRTIMES, ResendFresh, ResendSame
-from p2psim.network.channels.draws import EdgeValue
-from p2psim.network.channels.effects import Blackout, GilbertElliott, chances
+from p2psim.network.channels.channel import BACKOFF_AIRTIMES
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine import travel as laws
 from p2psim.network.compiled_engine.ideal import first_ticks, running_weights
@@ -22,6 +19,7 @@ from p2psim.network.compiled_engine.links import block_of
 from p2psim.network.compiled_engine.machine import advance
 from p2psim.network.compiled_engine.rounds import appoint_poll, appoint_round
 from p2psim.network.compiled_engine.turns import Turns
+from p2psim.network.verify_messages import NEVER
 
 if TYPE_CHECKING:
     from p2psim.network.section import RunSetup
@@ -126,6 +124,13 @@ class MachineRun:
         self._arrays[name] = array
         self._state[f"at_{name}"] = array.ctypes.data
 
+    def _take(self, fields: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep what a part of the network has in the state."""
+        for name, value in fields.items():
+            self._state[name] = value
+        for name, array in arrays.items():
+            self._put(name, array)
+
     def _make_room(self) -> None:
         """Double what is nearly full."""
         s = self._state
@@ -199,10 +204,7 @@ class MachineRun:
         s, exchange, links = self._state, self._network.exchange, self._network.links
         form = exchange.compiled(links)
         s["pattern"] = st.PATTERNS[form.pattern]
-        for name, value in form.settings.items():
-            s[name] = value
-        for name, array in form.arrays.items():
-            self._put(name, array)
+        self._take(form.settings, form.arrays)
         if s["by_weight"]:
             self._put("running", running_weights(links.indptr, links.weights))
         if exchange.delay_key:
@@ -217,48 +219,34 @@ class MachineRun:
     def _channel(self) -> dict[str, st.Part]:
         """What the channel needs."""
         s, network, channel, links = self._state, self._network, self._network.channel, self._network.links
-        again = channel.retransmit
-        airtime = network.airtime
+        again, allowed, airtime = channel.retransmit, channel.resending, network.airtime
         s["question"], s["loaded"] = airtime.question, airtime.loaded
-        if isinstance(channel.latency, EdgeValue):
-            self._put("travel_times", channel.latency.column(links, "network.channel.latency", np.inf))
+        travel_times = channel.travel_times(links)
+        if travel_times is not None:
+            self._put("travel_times", travel_times)
             self._tables.take_from_links(st.TRAVEL, st.TRAVEL_AGAIN)
         else:
-            self._tables.add(st.TRAVEL, channel.latency, self._streams, "latency")
-            self._tables.add(st.TRAVEL_AGAIN, channel.latency, self._streams, "latency", 1)
-        if isinstance(again, ResendSame | ResendFresh):
+            latency = cast(float | Distribution, channel.latency)
+            self._tables.add(st.TRAVEL, latency, self._streams, "latency")
+            self._tables.add(st.TRAVEL_AGAIN, latency, self._streams, "latency", 1)
+        if allowed != NEVER:
             self._tables.add(st.WAIT_AGAIN, again.backoff, self._streams, "retransmit")
-            s["again" if isinstance(again, ResendSame) else "fresh"] = again.limit
-        if isinstance(again, ResendSame):
-            s["acknowledge"] = again.acknowledge
-        if isinstance(again, ResendSame) or ALL_PARTS:
+        s["again"], s["fresh"], s["acknowledge"] = allowed.retries, allowed.fresh, again.acknowledge
+        is_acknowledged = allowed.retries > 0 or ALL_PARTS
+        if is_acknowledged:
             self._put("acknowledged", np.zeros(links.agents + 1, np.int64))
             self._put("drawn", np.zeros(links.agents + 1, np.int64))
-        spans = [(one.begin, one.end) for one in channel.effects or () if isinstance(one, Blackout)]
+        spans = [effect.span for effect in channel.effects or ()]
         s["spans"] = len(spans)
         self._put("blackouts", np.array(spans, float).ravel())
-        self._put_losses()
+        self._take(*channel.losses.compiled(links))
         is_shared = channel.collision != "none" and airtime.loaded > 0
         if is_shared:
             self._put_medium(airtime.loaded)
         return {
-            "acknowledged": st.part(isinstance(again, ResendSame) or ALL_PARTS),
+            "acknowledged": st.part(is_acknowledged),
             "radio": st.part(is_shared or ALL_PARTS),
         }
-
-    def _put_losses(self) -> None:
-        """Where messages can be lost, and where that comes in bursts."""
-        s, loss, links = self._state, self._network.channel.loss, self._network.links
-        if isinstance(loss, GilbertElliott):
-            s["loses"] = st.IN_BURSTS
-            s["good"], s["bad"] = loss.good, loss.bad
-            s["bad_share"], s["relaxation"] = loss.bad_share, loss.relaxation
-            states = st.records(links.indices.size, st.LINK)
-            states["was"] = -1
-            self._put("link_states", states)
-        elif loss != 0:
-            s["loses"] = st.BY_LINK if isinstance(loss, EdgeValue) else st.BY_CHANCE
-            self._put("chances", chances(loss, links) if isinstance(loss, EdgeValue) else np.array([loss]))
 
     def _put_medium(self, longest: float) -> None:
         """A shared medium, where transmissions can collide."""
@@ -285,15 +273,10 @@ class MachineRun:
     def _availability(self) -> dict[str, st.Part]:
         """Who comes and goes, and why wakes are missed."""
         s, availability, links = self._state, self._network.availability, self._network.links
-        parts = [(availability, self._streams)]
-        if isinstance(availability, AllOf):
-            parts = [(part, of_part(self._streams, k)) for k, part in enumerate(availability.parts)]
-        missing = [(part, streams) for part, streams in parts if isinstance(part, Bernoulli)]
-        if missing:
-            each = [part.chances(self._members, links) for part, _ in missing]
-            self._put("miss_chances", np.concatenate(each).astype(float))
-            self._put("missed_keys", np.concatenate([streams.key("availability") for _, streams in missing]))
-            s["reasons"] = len(missing)
+        if missed := availability.missed(self._members, links, self._streams):
+            self._put("miss_chances", np.concatenate([reason.chances for reason in missed]).astype(float))
+            self._put("missed_keys", np.concatenate([reason.key for reason in missed]))
+            s["reasons"] = len(missed)
         if availability.has_spans:
             s["rejoin"] = ("stale", "reset", "fetch").index(availability.rejoin)
             s["keeps"] = availability.messages == "held"

@@ -7,9 +7,8 @@ import simpy
 
 from p2psim.core.events import LOSS, NONE, OFFLINE, OK, UNACKNOWLEDGED
 from p2psim.network.channels.channel import Channel as ChannelOptions
-from p2psim.network.channels.channel import ResendSame
 from p2psim.network.channels.draws import Airtime, Draws, open_latency
-from p2psim.network.channels.effects import ActiveEffects, Delivery, open_loss
+from p2psim.network.channels.effects import ActiveEffects, Delivery
 from p2psim.network.order import ARRIVAL, CHANNEL, RESENDING
 from p2psim.network.simpy_engine.base import Message, Run, Transmission, begin
 from p2psim.network.simpy_engine.medium import SharedMedium
@@ -31,16 +30,14 @@ class RunningChannel:
     def __init__(self, run: Run, options: ChannelOptions, airtime: Airtime):
         self._run = run
         self._airtime = airtime
-        self._latency, self._is_lost = open_latency(options.latency, run), open_loss(options.loss, run)
+        self._latency, self._is_lost = open_latency(options.latency, run), options.losses.open(run)
         self._effects = ActiveEffects(run, options.effects) if options.effects else None
         self._medium: SharedMedium | None = None
         if options.collision != "none" and self._airtime.loaded > 0:
             self._medium = SharedMedium(run, options, self._airtime.loaded, self.affect, self.pass_on)
-        again = options.retransmit if isinstance(options.retransmit, ResendSame) else None
-        self._is_persistent = again is not None
-        self._limit = again.limit if again is not None else 0
-        self._backoffs = Draws(run, "retransmit", again.backoff if again is not None else 0.0)
-        self._losing = again.acknowledge if again is not None else 0.0
+        self._limit = options.resending.retries
+        self._backoffs = Draws(run, "retransmit", options.retransmit.backoff)
+        self._losing = options.retransmit.acknowledge
         self._acknowledgements = Draws(run, "acknowledgement")
 
     def carry(self, message: Message) -> None:
@@ -110,7 +107,7 @@ class RunningChannel:
     def _arrive(self, sent: Transmission, receiver: int) -> int:
         """Hand a message over; returns the outcome as its sender sees it."""
         run, message = self._run, sent.message
-        if self._is_persistent and not run.presence.takes_in(receiver):
+        if self._limit and not run.presence.takes_in(receiver):
             return OFFLINE
         if not sent.arrived:
             run.arrive(message, receiver)

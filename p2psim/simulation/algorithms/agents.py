@@ -15,8 +15,6 @@ from p2psim.core.errors import MeaningError
 from p2psim.data.classes import SIGNS
 from p2psim.data.prepare import Prepared
 from p2psim.learning.graph.metrics import GRAPH_METRICS
-from p2psim.network.channels.draws import EdgeValue
-from p2psim.network.channels.effects import GilbertElliott
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.section import Network
@@ -249,10 +247,11 @@ def answering(network: Network) -> ResponseProbabilities:
     shares = network.shares()
     known = not np.isnan(shares).any()
     heard, used = shares if known else np.ones(shares.size), np.ones(shares.size)
-    if isinstance(channel.loss, EdgeValue | GilbertElliott):
+    lost = channel.losses.shared_chance
+    if lost is None:
         lacking.append("losses that differ or come in bursts: taken as none")
-    elif channel.loss > 0:
-        heard, used = heard * (1 - channel.loss), used * (1 - channel.loss)
+    else:
+        heard, used = heard * (1 - lost), used * (1 - lost)
     if channel.collision != "none" or channel.airtime or channel.bandwidth is not None:
         lacking.append("collisions and airtime are not in it")
     if channel.resending != NEVER:
