@@ -190,7 +190,7 @@ class _OfSizes(_Numbered):
     )
 
     @property
-    def owners(self) -> tuple[str, int]:
+    def given_owners(self) -> tuple[str, int]:
         """One for each size."""
         return "sizes", len(self.sizes)
 

@@ -189,7 +189,7 @@ class GivesOwners(Options):
     """Base of what may say how many owners there are."""
 
     @property
-    def owners(self) -> tuple[str, int] | None:
+    def given_owners(self) -> tuple[str, int] | None:
         """The key that gives their number, and the number: by default ``agents``, if there is such a key."""
         agents = getattr(self, "agents", None)
         return ("agents", agents) if isinstance(agents, int) else None

@@ -154,7 +154,7 @@ def refuse_length(
 def _agents(scenario: Scenario) -> tuple[int, str]:
     """Agents of a cell, 1 where only the data says it, and the key that gives their number."""
     topology = scenario.network.topology
-    if topology.size is None and (said := scenario.data.source.owners) is not None:
+    if topology.size is None and (said := scenario.data.source.given_owners) is not None:
         return said[1], f"data.source.{said[0]}"
     return topology.size or 1, topology.size_key
 

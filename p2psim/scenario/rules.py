@@ -225,8 +225,8 @@ def _numbers(scenario: ScenarioFields) -> Iterator[tuple[str, int]]:
         yield "data.groups.merge", len(data.groups.names)
         return
     for section, part in (("data.source", data.source), ("data.partition", data.partition)):
-        if part is not None and part.owners is not None:
-            key, number = part.owners
+        if part is not None and part.given_owners is not None:
+            key, number = part.given_owners
             yield f"{section}.{key}", number
 
 

@@ -6,19 +6,8 @@ See `p2psim.network.exchanges.gossip`; steps are in the order in which they are 
 import numpy as np
 
 from p2psim.core.compiled import njit
+from p2psim.network.compiled_engine import calendar as cal
 from p2psim.network.compiled_engine import state as st
-from p2psim.network.compiled_engine.calendar import (
-    agents,
-    asked,
-    asks,
-    indices,
-    is_able,
-    messages,
-    push,
-    take_message,
-    workers,
-    write,
-)
 from p2psim.network.compiled_engine.links import draw_partner, is_alone, is_there, way_back
 from p2psim.network.compiled_engine.medium import offer
 from p2psim.network.compiled_engine.receptions import link_at, near, other_end
@@ -29,7 +18,7 @@ from p2psim.network.compiled_engine.work import begin_work, drop_waiting, is_com
 @njit()
 def hand_over(m, radio, place):  # type: ignore[no-untyped-def]
     """Let the channel carry a message, sent at this moment."""
-    e = messages(m)[place]
+    e = cal.messages(m)[place]
     if radio is not None:
         s = m.state
         if s.longest != 0.0 and (s.question if e.version == st.NONE else s.loaded) != 0.0:
@@ -45,7 +34,7 @@ def hand_over(m, radio, place):  # type: ignore[no-untyped-def]
 def send(m, sender, receiver, link, version, cause, release, what, query, tries):  # type: ignore[no-untyped-def]
     """Send a message to one receiver; ``query`` and ``tries``: see `learner`."""
     s = m.state
-    number = write(m, st.SEND, sender, receiver, version, cause, release, st.OK)
+    number = cal.write(m, st.SEND, sender, receiver, version, cause, release, st.OK)
     if release != st.NONE:
         s.in_flight += 1
     hand_over(m, m.radio, _message(m, sender, receiver, link, version, number, release, what, query, tries))
@@ -59,7 +48,7 @@ def send_to_all(m, sender, version, cause, release, what, query):  # type: ignor
     first, last = near(m, sender)
     link = link_at(m, first)
     receiver = other_end(m, sender, link) if last == first + 1 else st.NEIGHBOURS
-    number = write(m, st.SEND, sender, receiver, version, cause, release, st.OK)
+    number = cal.write(m, st.SEND, sender, receiver, version, cause, release, st.OK)
     if release != st.NONE:
         s.in_flight += last - first
     hand_over(m, m.radio, _message(m, sender, receiver, link, version, number, release, what, query, 0))
@@ -69,8 +58,8 @@ def send_to_all(m, sender, version, cause, release, what, query):  # type: ignor
 @njit(forceinline=True)
 def _message(m, sender, receiver, link, version, number, release, what, query, tries):  # type: ignore[no-untyped-def]
     """Place of a new message."""
-    place = take_message(m)
-    e = messages(m)[place]
+    place = cal.take_message(m)
+    e = cal.messages(m)[place]
     e.number, e.version, e.query, e.link = number, version, query, link
     e.sender, e.receiver, e.release = sender, receiver, release
     e.tries, e.what, e.lane, e.outcome, e.has_arrived = tries, what, 0, st.OK, 0
@@ -96,19 +85,19 @@ def may_end(m):  # type: ignore[no-untyped-def]
 def ended(m, release):  # type: ignore[no-untyped-def]
     """Write down that a release is not on its way any more once all that follows from it has happened."""
     if release != st.NONE:
-        push(m, st.MAY_END, st.ZERO, st.ZERO, st.ZERO)
+        cal.push(m, st.MAY_END, st.ZERO, st.ZERO, st.ZERO)
 
 
 @njit(forceinline=True)
 def is_spent(m, agent):  # type: ignore[no-untyped-def]
     """Whether an agent may make no more releases."""
-    return agents(m)[agent].release >= agents(m)[agent].limit
+    return cal.agents(m)[agent].release >= cal.agents(m)[agent].limit
 
 
 @njit(forceinline=True)
 def make_release(m, agent):  # type: ignore[no-untyped-def]
     """Number of the release that an agent makes now; `NONE` if it may make no more."""
-    a, s = agents(m)[agent], m.state
+    a, s = cal.agents(m)[agent], m.state
     number = a.release
     if number >= a.limit and s.goes_on:
         return st.NONE
@@ -121,18 +110,18 @@ def make_release(m, agent):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def deactivate(m, agent):  # type: ignore[no-untyped-def]
     """Take note that an agent makes no release any more."""
-    if is_able(m)[agent]:
-        is_able(m)[agent] = 0
+    if cal.is_able(m)[agent]:
+        cal.is_able(m)[agent] = 0
         m.state.able -= 1
 
 
 @njit(forceinline=True)
 def commit(m, agent, peer, cause, release):  # type: ignore[no-untyped-def]
     """Write an update of an agent's model, and end the run if it was the last."""
-    s, a = m.state, agents(m)[agent]
+    s, a = m.state, cal.agents(m)[agent]
     a.version += 1
     s.commits += 1
-    write(m, st.COMMIT, agent, peer, a.version, cause, release, st.OK)
+    cal.write(m, st.COMMIT, agent, peer, a.version, cause, release, st.OK)
     if s.commits == s.last:
         s.state = st.BY_COMMITS
 
@@ -142,7 +131,7 @@ def commit_of_learner(m, peer, cause, release):  # type: ignore[no-untyped-def]
     """Write an update of the learner's model, and end the run if it was the last."""
     s = m.state
     s.commits += 1
-    write(m, st.COMMIT, st.LEARNER, peer, s.commits, cause, release, st.OK)
+    cal.write(m, st.COMMIT, st.LEARNER, peer, s.commits, cause, release, st.OK)
     if s.commits == s.last:
         s.state = st.BY_COMMITS
 
@@ -164,7 +153,7 @@ def _works_first(m):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def _only_answers(m, agent):  # type: ignore[no-untyped-def]
     """Whether an agent is of the side that does not ask, where who waits answers nobody."""
-    return m.state.blocking != 0 and asks(m)[agent] == 0
+    return m.state.blocking != 0 and cal.asks(m)[agent] == 0
 
 
 @njit()
@@ -173,21 +162,21 @@ def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
     s = m.state
     tells = s.pattern == st.PUSH and s.hears
     if not tells and not s.goes_on and is_spent(m, agent):
-        write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
+        cal.write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
         return
-    is_busy = s.blocking != 0 and asked(m)[agent] != 0
+    is_busy = s.blocking != 0 and cal.asked(m)[agent] != 0
     if compute is not None and s.computes and not tells:
         is_busy = is_busy or is_computing(m, agent)
     if is_busy:
-        write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.BUSY)
+        cal.write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.BUSY)
         return
     if is_alone(m, m.changing, agent) and not _only_answers(m, agent):
-        write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.ALONE)
+        cal.write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.ALONE)
         return
-    wake = write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
+    wake = cal.write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
     works_first = s.pattern == st.EDGE or _updates_on_waking(m) or _works_first(m) or _only_answers(m, agent)
     if compute is not None and s.computes and works_first:
-        begin_work(m, agent, agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
+        begin_work(m, agent, cal.agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
     else:
         act(m, agent, wake)
 
@@ -195,7 +184,7 @@ def wake_up(m, compute, agent):  # type: ignore[no-untyped-def]
 @njit()
 def act(m, agent, cause):  # type: ignore[no-untyped-def]
     """Do what an agent has woken for, because of its wake, or of what it has computed."""
-    s, a = m.state, agents(m)[agent]
+    s, a = m.state, cal.agents(m)[agent]
     if _only_answers(m, agent):
         _commit_heard(m, agent, st.NOBODY, cause)
         return
@@ -219,29 +208,29 @@ def act(m, agent, cause):  # type: ignore[no-untyped-def]
     elif s.pattern == st.PUSH_PULL:
         what = st.SWAP
         if s.blocking:
-            asked(m)[agent] = 1
+            cal.asked(m)[agent] = 1
     elif s.pattern == st.EDGE:
         what = st.JOIN_BACK
     elif s.hears:
         what = st.UPDATE
     link = draw_partner(m, m.changing, agent, a.begun)
     a.begun += 1
-    send(m, agent, np.int64(indices(m)[link]), link, version, cause, release, what, st.NONE, 0)
+    send(m, agent, np.int64(cal.indices(m)[link]), link, version, cause, release, what, st.NONE, 0)
 
 
 @njit()
 def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     """An agent has heard a neighbour; ``delivery`` is the number of that event."""
-    s, e = m.state, messages(m)[place]
+    s, e = m.state, cal.messages(m)[place]
     sender, agent, link, what = e.sender, e.receiver, e.link, e.what
     ended(m, e.release)
     link = way_back(m, m.changing, agent, sender, link)
     # Where the link has gone there is no answer.
     answers = is_there(m, m.changing, link)
     if s.blocking and what == st.UPDATE:
-        asked(m)[agent] = 0
+        cal.asked(m)[agent] = 0
     elif s.blocking and not answers:
-        asked(m)[sender] = 0
+        cal.asked(m)[sender] = 0
     if not answers and (what == st.ANSWER or what == st.JOIN_BACK):
         return
     if what == st.UPDATE:
@@ -249,22 +238,33 @@ def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
     elif what == st.CLOSE:
         commit(m, agent, sender, delivery, st.NONE)
     elif what == st.ANSWER:
-        send(m, agent, sender, link, agents(m)[agent].version, delivery, st.NONE, st.UPDATE, st.NONE, st.ZERO)
+        send(
+            m,
+            agent,
+            sender,
+            link,
+            cal.agents(m)[agent].version,
+            delivery,
+            st.NONE,
+            st.UPDATE,
+            st.NONE,
+            st.ZERO,
+        )
     elif what == st.SWAP:
         if s.one_sided:
             # The other's release may be the last one: this update still belongs to it.
             s.in_flight += 1
-            push(m, st.MAY_END, st.ZERO, st.ZERO, st.ZERO)
-            push(m, st.AVERAGES, delivery, agent, sender)
+            cal.push(m, st.MAY_END, st.ZERO, st.ZERO, st.ZERO)
+            cal.push(m, st.AVERAGES, delivery, agent, sender)
         else:
-            push(m, st.UPDATES, delivery, agent, sender)
+            cal.push(m, st.UPDATES, delivery, agent, sender)
         if answers:
             send(
                 m,
                 agent,
                 sender,
                 link,
-                agents(m)[agent].version,
+                cal.agents(m)[agent].version,
                 delivery,
                 st.NONE,
                 st.UPDATE,
@@ -302,7 +302,7 @@ def _commit_heard(m, agent, peer, cause):  # type: ignore[no-untyped-def]
 def _join_back(m, agent, sender, link, cause):  # type: ignore[no-untyped-def]
     """Send local steps back to the end of a link that has woken."""
     release = make_release(m, agent)
-    send(m, agent, sender, link, agents(m)[agent].version, cause, release, st.CLOSE, st.NONE, st.ZERO)
+    send(m, agent, sender, link, cal.agents(m)[agent].version, cause, release, st.CLOSE, st.NONE, st.ZERO)
 
 
 # Time to compute
@@ -311,23 +311,23 @@ def _join_back(m, agent, sender, link, cause):  # type: ignore[no-untyped-def]
 @njit()
 def compute_with(m, agent, delivery, what, peer, link):  # type: ignore[no-untyped-def]
     """Compute with a model that was heard, or let it wait; it takes the place of one that waits."""
-    if is_computing(m, agent) or workers(m)[agent].waiting != st.NONE:
+    if is_computing(m, agent) or cal.workers(m)[agent].waiting != st.NONE:
         drop_waiting(m, agent, st.SUPERSEDED)
         let_wait(m, agent, delivery, peer, link)
     else:
-        begin_work(m, agent, agents(m)[agent].version, delivery, what, peer, link)
+        begin_work(m, agent, cal.agents(m)[agent].version, delivery, what, peer, link)
 
 
 @njit()
 def end_work(m, agent):  # type: ignore[no-untyped-def]
     """An agent has computed: let follow what follows, and then begin with the model that waits."""
-    what, peer, link = workers(m)[agent].what, workers(m)[agent].peer, workers(m)[agent].link
-    version, begin = workers(m)[agent].version, stop_work(m, agent)
-    push(m, st.NEXT_WORK, agent, st.ZERO, st.ZERO)
+    what, peer, link = cal.workers(m)[agent].what, cal.workers(m)[agent].peer, cal.workers(m)[agent].link
+    version, begin = cal.workers(m)[agent].version, stop_work(m, agent)
+    cal.push(m, st.NEXT_WORK, agent, st.ZERO, st.ZERO)
     if what == st.UPDATE:
         _commit_heard(m, agent, peer, begin)
     elif _needs_link(m, agent) and _has_no_link(m, m.changing, agent, what, link):
-        write(m, st.DROP, agent, st.NOBODY, version, begin, st.NONE, st.ALONE)
+        cal.write(m, st.DROP, agent, st.NOBODY, version, begin, st.NONE, st.ALONE)
     elif what == st.JOIN_BACK:
         _join_back(m, agent, peer, link, begin)
     else:
@@ -351,7 +351,7 @@ def _has_no_link(m, changing, agent, what, link):  # type: ignore[no-untyped-def
 @njit()
 def next_work(m, agent):  # type: ignore[no-untyped-def]
     """Begin with the model that waits, if there is one."""
-    s, w = m.state, workers(m)[agent]
+    s, w = m.state, cal.workers(m)[agent]
     if w.waiting == st.NONE:
         return
     if not s.goes_on and is_spent(m, agent):
@@ -360,12 +360,12 @@ def next_work(m, agent):  # type: ignore[no-untyped-def]
         delivery = w.waiting
         w.waiting = st.NONE
         what = st.JOIN_BACK if s.pattern == st.EDGE else st.UPDATE
-        begin_work(m, agent, agents(m)[agent].version, delivery, what, w.waiting_peer, w.waiting_link)
+        begin_work(m, agent, cal.agents(m)[agent].version, delivery, what, w.waiting_peer, w.waiting_link)
 
 
 @njit()
 def cancel_work(m, agent):  # type: ignore[no-untyped-def]
     """Drop the work of an agent that has left, and the model that waits."""
-    version = workers(m)[agent].version
-    write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.OFFLINE)
+    version = cal.workers(m)[agent].version
+    cal.write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.OFFLINE)
     drop_waiting(m, agent, st.OFFLINE)

@@ -12,25 +12,13 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import exponential
+from p2psim.network.compiled_engine import calendar as cal
 from p2psim.network.compiled_engine import ends, learner, medium, rounds, work
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine import synchronous as agent_rounds
 from p2psim.network.compiled_engine.agents import cancel_work as cancel_work_of_agent
 from p2psim.network.compiled_engine.agents import commit, may_end, next_work, update, wake_up
 from p2psim.network.compiled_engine.agents import end_work as agent_has_computed
-from p2psim.network.compiled_engine.calendar import (
-    agents,
-    clock_agents,
-    clock_times,
-    due,
-    free_message,
-    key,
-    messages,
-    present,
-    take_first,
-    tasks,
-    turns,
-)
 from p2psim.network.compiled_engine.ideal import sift_down
 from p2psim.network.compiled_engine.links import change_links
 from p2psim.network.compiled_engine.travel import carry, spread
@@ -55,13 +43,13 @@ def advance(m):  # type: ignore[no-untyped-def]
 def _go_on(m, presence, changing):  # type: ignore[no-untyped-def]
     """Do what is due first."""
     s = m.state
-    when = due(m)[0] if s.due_count else math.inf
-    tick = clock_times(m)[0]
+    when = cal.due(m)[0] if s.due_count else math.inf
+    tick = cal.clock_times(m)[0]
     first = min(when, tick)
     if presence is not None:
         if s.turn < s.turn_count:
-            if turns(m)[s.turn].time <= first:
-                if changing is not None and change_links(m, turns(m)[s.turn].time):
+            if cal.turns(m)[s.turn].time <= first:
+                if changing is not None and change_links(m, cal.turns(m)[s.turn].time):
                     return
                 ends.take_turn(m)
                 return
@@ -73,7 +61,9 @@ def _go_on(m, presence, changing):  # type: ignore[no-untyped-def]
     if first > s.end or first == math.inf:
         s.state = st.BY_TIME if s.timed else st.EXHAUSTED
     elif when <= tick:
-        _come_up(m, m.radio, m.acknowledged, m.request, m.queries, m.synchronous, m.compute, take_first(m))
+        _come_up(
+            m, m.radio, m.acknowledged, m.request, m.queries, m.synchronous, m.compute, cal.take_first(m)
+        )
     else:
         _tick(m)
 
@@ -82,14 +72,14 @@ def _go_on(m, presence, changing):  # type: ignore[no-untyped-def]
 def _tick(m):  # type: ignore[no-untyped-def]
     """Let the first clock tick, and set it again."""
     s = m.state
-    now, agent = clock_times(m)[0], np.int64(clock_agents(m)[0])
+    now, agent = cal.clock_times(m)[0], np.int64(cal.clock_agents(m)[0])
     s.now = now
-    a = agents(m)[agent]
+    a = cal.agents(m)[agent]
     is_missed = learner.misses(m, agent)
     a.ticks += 1
-    clock_times(m)[0] = now + exponential(key(m, st.CLOCKS), agent, a.ticks) / a.rate
-    sift_down(clock_times(m), clock_agents(m), np.int64(0), s.n)
-    if not is_missed and present(m)[agent]:
+    cal.clock_times(m)[0] = now + exponential(cal.key(m, st.CLOCKS), agent, a.ticks) / a.rate
+    sift_down(cal.clock_times(m), cal.clock_agents(m), np.int64(0), s.n)
+    if not is_missed and cal.present(m)[agent]:
         _wake(m, m.gossip, m.request, m.compute, agent)
 
 
@@ -105,7 +95,7 @@ def _wake(m, gossip, request, compute, agent):  # type: ignore[no-untyped-def]
 @njit()
 def _come_up(m, radio, acknowledged, request, queries, synchronous, compute, place):  # type: ignore[no-untyped-def]
     """Do what was appointed."""
-    e = messages(m)[place]
+    e = cal.messages(m)[place]
     kind = e.kind
     if e.order == st.CHANNEL:
         if kind == st.ARRIVAL:
@@ -124,13 +114,13 @@ def _come_up(m, radio, acknowledged, request, queries, synchronous, compute, pla
             learner.answer_again(m, place)
         else:
             owner, query, version = e.sender, e.query, e.version
-            free_message(m, place)
+            cal.free_message(m, place)
             learner.end_service(m, owner, query, version)
     elif queries is not None:
         _come_up_in_queries(m, place)
     elif synchronous is not None:
         number = e.query
-        free_message(m, place)
+        cal.free_message(m, place)
         if kind == st.ROUND:
             agent_rounds.begin_agents_round(m)
         else:
@@ -140,7 +130,7 @@ def _come_up(m, radio, acknowledged, request, queries, synchronous, compute, pla
 @njit(forceinline=True)
 def _take_turn_on_air(m, place):  # type: ignore[no-untyped-def]
     """Begin in a slot, or ask again for the medium."""
-    if messages(m)[place].kind == st.SLOT:
+    if cal.messages(m)[place].kind == st.SLOT:
         medium.begin(m, place, st.AFTER_WAITING)
     else:
         medium.ask(m, place, st.AFTER_WAITING)
@@ -149,12 +139,12 @@ def _take_turn_on_air(m, place):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
     """Do what was appointed in polls and rounds."""
-    e = messages(m)[place]
+    e = cal.messages(m)[place]
     kind, agent, number, version = e.kind, e.sender, e.query, e.version
     if kind == st.RESENDING:
         learner.answer_again(m, place)
         return
-    free_message(m, place)
+    cal.free_message(m, place)
     if kind == st.RESPONSE:
         learner.give_answer(m, agent, number, version)
     elif kind == st.POLL:
@@ -169,7 +159,7 @@ def _come_up_in_queries(m, place):  # type: ignore[no-untyped-def]
 def _do(m, radio, presence, acknowledged, gossip, request, queries, synchronous, compute):  # type: ignore[no-untyped-def]
     """Do the last task that was written down; those that have several parts take themselves off when they are done."""
     s = m.state
-    task = tasks(m)[s.depth - 1]
+    task = cal.tasks(m)[s.depth - 1]
     what, message, link, last = task.what, task.message, task.link, task.last
     if what == st.SPREAD:
         spread(m)

@@ -8,22 +8,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.philox import uniform
-from p2psim.network.compiled_engine.calendar import (
-    active,
-    air,
-    degrees,
-    free_node,
-    indices,
-    indptr,
-    key,
-    messages,
-    nodes,
-    radios,
-    receptions,
-    row,
-    senders,
-    take_node,
-)
+from p2psim.network.compiled_engine import calendar as cal
 from p2psim.network.compiled_engine.state import CAPTURE, EMPTY, LEARNER, NONE, SLOTS, ZERO
 
 
@@ -33,27 +18,27 @@ def near(m, sender):  # type: ignore[no-untyped-def]
     if sender == LEARNER:
         return 0, m.state.n
     if m.changing is not None:
-        return indptr(m)[sender], indptr(m)[sender] + degrees(m)[sender]
-    return indptr(m)[sender], indptr(m)[sender + 1]
+        return cal.indptr(m)[sender], cal.indptr(m)[sender] + cal.degrees(m)[sender]
+    return cal.indptr(m)[sender], cal.indptr(m)[sender + 1]
 
 
 @njit(forceinline=True)
 def link_at(m, place):  # type: ignore[no-untyped-def]
     """The link at a place that `near` gives; places are links where the graph does not change."""
-    return active(m)[place] if m.changing is not None else place
+    return cal.active(m)[place] if m.changing is not None else place
 
 
 @njit(forceinline=True)
 def other_end(m, sender, link):  # type: ignore[no-untyped-def]
     """Who is at the other end of a sender's link."""
-    return link if sender == LEARNER else np.int64(indices(m)[link])
+    return link if sender == LEARNER else np.int64(cal.indices(m)[link])
 
 
 @njit()
 def put_on_air(m, place):  # type: ignore[no-untyped-def]
     """Let a transmission begin wherever it is heard, now."""
     s = m.state
-    r, sender = radios(m)[place], messages(m)[place].sender
+    r, sender = cal.radios(m)[place], cal.messages(m)[place].sender
     if s.access == SLOTS:
         start = float(r.slot)
         end = start + r.length / s.longest
@@ -69,20 +54,20 @@ def put_on_air(m, place):  # type: ignore[no-untyped-def]
         node = r.fates if m.changing is not None else NONE
         while at < stop or node != NONE:
             # Where the graph changes, also receivers whose link has gone since the send.
-            link = link_at(m, at) if at < stop else nodes(m)[node].j
-            if node != NONE and nodes(m)[node].j <= link:
-                link = nodes(m)[node].j
-                node = nodes(m)[node].next
+            link = link_at(m, at) if at < stop else cal.nodes(m)[node].j
+            if node != NONE and cal.nodes(m)[node].j <= link:
+                link = cal.nodes(m)[node].j
+                node = cal.nodes(m)[node].next
             if at < stop and link_at(m, at) == link:
                 at += 1
-            c = _begin(m, row(m, other_end(m, sender, link)), sender, start, end)
+            c = _begin(m, cal.row(m, other_end(m, sender, link)), sender, start, end)
             if last == NONE:
                 r.receptions = c
             else:
-                receptions(m)[last].next = c
+                cal.receptions(m)[last].next = c
             last = c
     if s.half_duplex:
-        _note_span(m, row(m, sender), start, end)
+        _note_span(m, cal.row(m, sender), start, end)
 
 
 @njit()
@@ -90,7 +75,7 @@ def _begin(m, where, sender, start, end):  # type: ignore[no-untyped-def]
     """Let a transmission begin at one place; returns its reception."""
     s = m.state
     c = s.free_reception
-    one, p = receptions(m)[c], air(m)[where]
+    one, p = cal.receptions(m)[c], cal.air(m)[where]
     s.free_reception = one.next
     s.spare_receptions -= 1
     one.end, one.place, one.sender, one.is_open, one.next = end, where, sender, 0, NONE
@@ -101,7 +86,7 @@ def _begin(m, where, sender, start, end):  # type: ignore[no-untyped-def]
     if p.alone != NONE:
         while p.open != NONE:
             close(m, p.open)
-        first = receptions(m)[p.alone]
+        first = cal.receptions(m)[p.alone]
         p.latest, p.ends[0], p.senders[0] = 1, first.end, first.sender
         _open(m, p.alone)
         p.alone = NONE
@@ -113,8 +98,8 @@ def _begin(m, where, sender, start, end):  # type: ignore[no-untyped-def]
 @njit()
 def _overlap(m, c, start):  # type: ignore[no-untyped-def]
     """Let a transmission begin while there are others."""
-    one = receptions(m)[c]
-    p = air(m)[one.place]
+    one = cal.receptions(m)[c]
+    p = cal.air(m)[one.place]
     sender, end, kept, before = one.sender, one.end, 0, 0
     for k in range(p.latest):
         other_end_, other = p.ends[k], p.senders[k]
@@ -147,7 +132,7 @@ def _mark(m, first, sender, start):  # type: ignore[no-untyped-def]
     """Let all that is being received know of another sender."""
     c = first
     while c != NONE:
-        one = receptions(m)[c]
+        one = cal.receptions(m)[c]
         after = one.open_after
         if one.end <= start:
             close(m, c)
@@ -162,39 +147,39 @@ def _mark(m, first, sender, start):  # type: ignore[no-untyped-def]
 @njit()
 def _open(m, c):  # type: ignore[no-untyped-def]
     """Note that a reception may still meet another sender that counts."""
-    one = receptions(m)[c]
-    p = air(m)[one.place]
+    one = cal.receptions(m)[c]
+    p = cal.air(m)[one.place]
     one.is_open, one.open_before, one.open_after = 1, NONE, p.open
     if p.open != NONE:
-        receptions(m)[p.open].open_before = c
+        cal.receptions(m)[p.open].open_before = c
     p.open = c
 
 
 @njit()
 def close(m, c):  # type: ignore[no-untyped-def]
     """Note that it may not."""
-    one = receptions(m)[c]
+    one = cal.receptions(m)[c]
     one.is_open = 0
     if one.open_before == NONE:
-        air(m)[one.place].open = one.open_after
+        cal.air(m)[one.place].open = one.open_after
     else:
-        receptions(m)[one.open_before].open_after = one.open_after
+        cal.receptions(m)[one.open_before].open_after = one.open_after
     if one.open_after != NONE:
-        receptions(m)[one.open_after].open_before = one.open_before
+        cal.receptions(m)[one.open_after].open_before = one.open_before
 
 
 @njit()
 def take_off_air(m, place):  # type: ignore[no-untyped-def]
     """Forget the receptions of a transmission that has ended."""
     s = m.state
-    c = radios(m)[place].receptions
+    c = cal.radios(m)[place].receptions
     while c != NONE:
-        one = receptions(m)[c]
+        one = cal.receptions(m)[c]
         after = one.next
         if one.is_open:
             close(m, c)
-        if air(m)[one.place].alone == c:
-            air(m)[one.place].alone = NONE
+        if cal.air(m)[one.place].alone == c:
+            cal.air(m)[one.place].alone = NONE
         one.next = s.free_reception
         s.free_reception = c
         s.spare_receptions += 1
@@ -205,11 +190,11 @@ def take_off_air(m, place):  # type: ignore[no-untyped-def]
 def is_busy(m, sender):  # type: ignore[no-untyped-def]
     """Whether a sender hears another one."""
     s = m.state
-    p = air(m)[0 if s.shared else row(m, sender)]
+    p = cal.air(m)[0 if s.shared else cal.row(m, sender)]
     if p.until <= s.now:
         return False
     if p.alone != NONE:
-        return receptions(m)[p.alone].sender != sender
+        return cal.receptions(m)[p.alone].sender != sender
     for k in range(p.latest):
         if p.ends[k] <= s.now:
             return False
@@ -223,17 +208,17 @@ def _note_span(m, who, start, end):  # type: ignore[no-untyped-def]
     """Note when an agent itself sends; spans that nothing on the air overlaps are forgotten."""
     s = m.state
     recent = start - (1.0 if s.access == SLOTS else s.longest)
-    node, kept = senders(m)[who].spans, take_node(m, start, end, 0, 0)
-    senders(m)[who].spans = kept
+    node, kept = cal.senders(m)[who].spans, cal.take_node(m, start, end, 0, 0)
+    cal.senders(m)[who].spans = kept
     while node != NONE:
-        after = nodes(m)[node].next
-        if nodes(m)[node].y > recent:
-            nodes(m)[kept].next = node
+        after = cal.nodes(m)[node].next
+        if cal.nodes(m)[node].y > recent:
+            cal.nodes(m)[kept].next = node
             kept = node
         else:
-            free_node(m, node)
+            cal.free_node(m, node)
         node = after
-    nodes(m)[kept].next = NONE
+    cal.nodes(m)[kept].next = NONE
 
 
 @njit(forceinline=True)
@@ -246,24 +231,24 @@ def _is_other(receiver, senders):  # type: ignore[no-untyped-def]
 def hears(m, place, receiver):  # type: ignore[no-untyped-def]
     """Whether a receiver has heard a transmission, which ends now; to be asked once, in the order of receivers."""
     s = m.state
-    r, sender = radios(m)[place], messages(m)[place].sender
+    r, sender = cal.radios(m)[place], cal.messages(m)[place].sender
     if s.half_duplex:
-        node = senders(m)[row(m, receiver)].spans
+        node = cal.senders(m)[cal.row(m, receiver)].spans
         while node != NONE:
-            if nodes(m)[node].x < r.end and nodes(m)[node].y > r.start:
+            if cal.nodes(m)[node].x < r.end and cal.nodes(m)[node].y > r.start:
                 return False
-            node = nodes(m)[node].next
+            node = cal.nodes(m)[node].next
     if not s.shared:
         # Receptions are in the order of the sender's links, and so are receivers.
-        where = row(m, receiver)
-        while receptions(m)[r.next].place != where:
-            r.next = receptions(m)[r.next].next
-    one = receptions(m)[r.next]
+        where = cal.row(m, receiver)
+        while cal.receptions(m)[r.next].place != where:
+            r.next = cal.receptions(m)[r.next].next
+    one = cal.receptions(m)[r.next]
     if not _is_other(receiver, one.others):
         return True
     if s.capture == 0 or _is_other(receiver, one.before):
         return False
-    who = row(m, sender)
-    drawn = senders(m)[who].captured
-    senders(m)[who].captured = drawn + 1
-    return uniform(key(m, CAPTURE), sender, drawn) < s.capture
+    who = cal.row(m, sender)
+    drawn = cal.senders(m)[who].captured
+    cal.senders(m)[who].captured = drawn + 1
+    return uniform(cal.key(m, CAPTURE), sender, drawn) < s.capture

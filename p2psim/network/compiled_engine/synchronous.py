@@ -10,6 +10,7 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.philox import uniform
 from p2psim.core.times import until
+from p2psim.network.compiled_engine import calendar as cal
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.agents import (
     commit,
@@ -17,18 +18,6 @@ from p2psim.network.compiled_engine.agents import (
     make_release,
     may_end,
     send_to_all,
-)
-from p2psim.network.compiled_engine.calendar import (
-    agents,
-    appoint,
-    asked,
-    present,
-    push,
-    tasks,
-    timer,
-    wakes,
-    workers,
-    write,
 )
 from p2psim.network.compiled_engine.ideal import ABLE, SEQ, STATE, end_message, put
 from p2psim.network.compiled_engine.ideal import commit as commit_ideally
@@ -47,14 +36,14 @@ def begin_agents_round(m):  # type: ignore[no-untyped-def]
     s.left, s.is_open, s.is_due = 1, 1, 0
     # Whatever has been sent is still to be used.
     s.in_flight += 1
-    push(m, st.WAKING, st.ZERO, st.ZERO, st.ZERO)
+    cal.push(m, st.WAKING, st.ZERO, st.ZERO, st.ZERO)
 
 
 @njit()
 def wake_next(m, compute):  # type: ignore[no-untyped-def]
     """Let the next agent take part; after the last one, wait for messages and work, until the deadline at most."""
     s = m.state
-    task = tasks(m)[s.depth - 1]
+    task = cal.tasks(m)[s.depth - 1]
     agent = task.link
     if agent == s.n:
         s.depth -= 1
@@ -63,20 +52,20 @@ def wake_next(m, compute):  # type: ignore[no-untyped-def]
             _appoint_deadline(m)
         return
     task.link = agent + 1
-    wakes(m)[agent] = st.NONE
-    asked(m)[agent] = 0
+    cal.wakes(m)[agent] = st.NONE
+    cal.asked(m)[agent] = 0
     is_missed = misses(m, agent)
-    agents(m)[agent].ticks += 1
-    if is_missed or not present(m)[agent]:
+    cal.agents(m)[agent].ticks += 1
+    if is_missed or not cal.present(m)[agent]:
         return
     if not s.goes_on and is_spent(m, agent):
-        write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
+        cal.write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
         return
-    wake = write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
-    wakes(m)[agent] = wake
+    wake = cal.write(m, st.WAKE, agent, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
+    cal.wakes(m)[agent] = wake
     if compute is not None and s.computes and not s.hears:
         s.left += 1
-        begin_work(m, agent, agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
+        begin_work(m, agent, cal.agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
     else:
         _send_in_round(m, agent, wake)
 
@@ -90,18 +79,18 @@ def _send_in_round(m, agent, cause):  # type: ignore[no-untyped-def]
     release = st.NONE
     if not s.hears:
         release = make_release(m, agent)
-    asked(m)[agent] = 1
+    cal.asked(m)[agent] = 1
     s.left += last - first
-    send_to_all(m, agent, agents(m)[agent].version, cause, release, st.NOTHING, s.rounds)
+    send_to_all(m, agent, cal.agents(m)[agent].version, cause, release, st.NOTHING, s.rounds)
 
 
 @njit()
 def _appoint_deadline(m):  # type: ignore[no-untyped-def]
     s = m.state
-    place = timer(m, st.LEARNER, s.rounds, st.NONE)
+    place = cal.timer(m, st.LEARNER, s.rounds, st.NONE)
     is_next = s.deadline == s.interval
     time = begins(m, s.whole + 1, s.late) if is_next else begins(m, s.whole, s.late + 1)
-    appoint(m, max(until(time, s.end), s.now), place, st.REGULAR, st.DEADLINE, s.rounds, 0)
+    cal.appoint(m, max(until(time, s.end), s.now), place, st.REGULAR, st.DEADLINE, s.rounds, 0)
 
 
 @njit()
@@ -129,14 +118,14 @@ def _close(m):  # type: ignore[no-untyped-def]
     s = m.state
     # One more than there are updates, so that the round cannot end before all have begun.
     s.left, s.is_open = 1, 0
-    push(m, st.CLOSING, st.ZERO, st.ZERO, st.ZERO)
+    cal.push(m, st.CLOSING, st.ZERO, st.ZERO, st.ZERO)
 
 
 @njit()
 def close_next(m, compute):  # type: ignore[no-untyped-def]
     """Let the next agents update, as far as there is room, until something else follows."""
     s = m.state
-    task = tasks(m)[s.depth - 1]
+    task = cal.tasks(m)[s.depth - 1]
     computes = compute is not None and s.computes != 0
     while s.state == st.RUNNING and s.at + st.ROOM <= s.most_events:
         agent = task.link
@@ -145,21 +134,21 @@ def close_next(m, compute):  # type: ignore[no-untyped-def]
             _end_update(m)
             return
         task.link = agent + 1
-        wake = wakes(m)[agent]
+        wake = cal.wakes(m)[agent]
         if wake == st.NONE:
             continue
         if computes and is_computing(m, agent):
-            version = workers(m)[agent].version
-            write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.SUPERSEDED)
-        elif not present(m)[agent]:
-            is_work = computes and not s.hears and not asked(m)[agent]
-            version = agents(m)[agent].version if is_work else st.NONE
-            write(m, st.DROP, agent, st.NOBODY, version, wake, st.NONE, st.OFFLINE)
-        elif not s.hears and asked(m)[agent]:
+            version = cal.workers(m)[agent].version
+            cal.write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.SUPERSEDED)
+        elif not cal.present(m)[agent]:
+            is_work = computes and not s.hears and not cal.asked(m)[agent]
+            version = cal.agents(m)[agent].version if is_work else st.NONE
+            cal.write(m, st.DROP, agent, st.NOBODY, version, wake, st.NONE, st.OFFLINE)
+        elif not s.hears and cal.asked(m)[agent]:
             commit(m, agent, st.NEIGHBOURS, wake, st.NONE)
         elif computes and s.hears:
             s.left += 1
-            begin_work(m, agent, agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
+            begin_work(m, agent, cal.agents(m)[agent].version, wake, st.NOTHING, st.NOBODY, st.NONE)
             return
         else:
             commit(m, agent, st.NEIGHBOURS, wake, make_release(m, agent))
@@ -186,22 +175,22 @@ def end_work(m, agent):  # type: ignore[no-untyped-def]
         commit(m, agent, st.NEIGHBOURS, begin, make_release(m, agent))
         _end_update(m)
     else:
-        push(m, st.SENT, s.rounds, st.ZERO, st.ZERO)
+        cal.push(m, st.SENT, s.rounds, st.ZERO, st.ZERO)
         _send_in_round(m, agent, begin)
-        if not asked(m)[agent]:
+        if not cal.asked(m)[agent]:
             # It has nobody to send to.
-            wakes(m)[agent] = begin
+            cal.wakes(m)[agent] = begin
 
 
 @njit()
 def cancel_work(m, agent):  # type: ignore[no-untyped-def]
     """Drop the work of an agent that has left."""
-    s, version = m.state, workers(m)[agent].version
-    write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.OFFLINE)
+    s, version = m.state, cal.workers(m)[agent].version
+    cal.write(m, st.DROP, agent, st.NOBODY, version, stop_work(m, agent), st.NONE, st.OFFLINE)
     if s.hears:
         _end_update(m)
     else:
-        wakes(m)[agent] = st.NONE
+        cal.wakes(m)[agent] = st.NONE
         end_in_round(m, s.rounds)
 
 

@@ -19,40 +19,23 @@ from p2psim.core.compiled import njit
 from p2psim.core.distributions import Distribution
 from p2psim.core.philox import uniform
 from p2psim.core.randomness import Rewound, Streams
+from p2psim.network.compiled_engine import calendar as cal
 from p2psim.network.compiled_engine import state as st
-from p2psim.network.compiled_engine.calendar import (
-    agents,
-    appoint,
-    blackouts,
-    chances,
-    cursors,
-    drawn,
-    free_message,
-    indices,
-    indptr,
-    key,
-    laws,
-    link_states,
-    messages,
-    places,
-    push,
-    row,
-    table,
-    take_message,
-    tasks,
-    travel_times,
-)
 from p2psim.network.compiled_engine.receptions import link_at, near, other_end
 
 
 @njit(forceinline=True)
 def lacks(m, which, agent):  # type: ignore[no-untyped-def]
     """Whether an agent's draws of a law are used up; the machine is then told so."""
-    law = laws(m)[which]
+    law = cal.laws(m)[which]
     if law.kind != st.TABLE:
         return False
-    place = agents(m)[agent].travelled if which == st.TRAVEL else places(m)[which * (m.state.n + 1) + agent]
-    if place < cursors(m)[law.table + agent].count:
+    place = (
+        cal.agents(m)[agent].travelled
+        if which == st.TRAVEL
+        else cal.places(m)[which * (m.state.n + 1) + agent]
+    )
+    if place < cal.cursors(m)[law.table + agent].count:
         return False
     s = m.state
     s.state = st.NEEDS_DRAWS
@@ -63,20 +46,20 @@ def lacks(m, which, agent):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def draw(m, which, agent):  # type: ignore[no-untyped-def]
     """An agent's next draw of a law; `agent` as in arrays that have the learner last."""
-    law = laws(m)[which]
+    law = cal.laws(m)[which]
     if law.kind == st.CONSTANT:
         return law.low
     if which == st.TRAVEL:
-        place = agents(m)[agent].travelled
-        agents(m)[agent].travelled = place + 1
+        place = cal.agents(m)[agent].travelled
+        cal.agents(m)[agent].travelled = place + 1
     else:
-        place = places(m)[which * (m.state.n + 1) + agent]
-        places(m)[which * (m.state.n + 1) + agent] = place + 1
+        place = cal.places(m)[which * (m.state.n + 1) + agent]
+        cal.places(m)[which * (m.state.n + 1) + agent] = place + 1
     if law.kind == st.TABLE:
-        return table(m)[cursors(m)[law.table + agent].first + place]
+        return cal.table(m)[cal.cursors(m)[law.table + agent].first + place]
     # A learner's stream is that of agent -1.
     sender = agent if agent < m.state.n else -1
-    return law.low + law.width * uniform(key(m, law.key), sender, place, law.lane)
+    return law.low + law.width * uniform(cal.key(m, law.key), sender, place, law.lane)
 
 
 class _Stream(NamedTuple):
@@ -191,18 +174,18 @@ class Tables:
 def lacks_delay(m, sender, lane):  # type: ignore[no-untyped-def]
     """Whether a sender's draws of latencies are used up."""
     if lane:
-        return lacks(m, st.TRAVEL_AGAIN, row(m, sender))
-    return lacks(m, st.TRAVEL, row(m, sender))
+        return lacks(m, st.TRAVEL_AGAIN, cal.row(m, sender))
+    return lacks(m, st.TRAVEL, cal.row(m, sender))
 
 
 @njit(forceinline=True)
 def delay_of(m, sender, link, lane):  # type: ignore[no-untyped-def]
     """How long the next message of a sender travels over a link."""
-    if laws(m)[st.TRAVEL].kind == st.OF_LINK:
-        return travel_times(m)[link]
+    if cal.laws(m)[st.TRAVEL].kind == st.OF_LINK:
+        return cal.travel_times(m)[link]
     if lane:
-        return draw(m, st.TRAVEL_AGAIN, row(m, sender))
-    return draw(m, st.TRAVEL, row(m, sender))
+        return draw(m, st.TRAVEL_AGAIN, cal.row(m, sender))
+    return draw(m, st.TRAVEL, cal.row(m, sender))
 
 
 @njit(forceinline=True)
@@ -211,18 +194,18 @@ def is_lost(m, sender, receiver, link, lane):  # type: ignore[no-untyped-def]
     s = m.state
     if s.loses == st.NEVER:
         return False
-    who = row(m, sender)
+    who = cal.row(m, sender)
     if lane:
-        place = drawn(m)[who]
-        drawn(m)[who] = place + 1
+        place = cal.drawn(m)[who]
+        cal.drawn(m)[who] = place + 1
     else:
-        place = agents(m)[who].lost
-        agents(m)[who].lost = place + 1
+        place = cal.agents(m)[who].lost
+        cal.agents(m)[who].lost = place + 1
     if s.loses == st.IN_BURSTS:
         chance = s.bad if _is_bad(m, sender, receiver, link, lane, place) else s.good
     else:
-        chance = chances(m)[link if s.loses == st.BY_LINK else 0]
-    return uniform(key(m, st.LOSS_KEY), sender, place, lane) < chance
+        chance = cal.chances(m)[link if s.loses == st.BY_LINK else 0]
+    return uniform(cal.key(m, st.LOSS_KEY), sender, place, lane) < chance
 
 
 @njit()
@@ -231,31 +214,31 @@ def _is_bad(m, sender, receiver, link, lane, place):  # type: ignore[no-untyped-
     s = m.state
     share, relaxation, now = s.bad_share, s.relaxation, s.now
     least, most = min(sender, receiver), max(sender, receiver)
-    if least != st.LEARNER and not indptr(m)[least] <= link < indptr(m)[least + 1]:
+    if least != st.LEARNER and not cal.indptr(m)[least] <= link < cal.indptr(m)[least + 1]:
         # Both directions have one state: that of the link from the smaller of its ends.
-        low, high = indptr(m)[least], indptr(m)[least + 1] - 1
+        low, high = cal.indptr(m)[least], cal.indptr(m)[least + 1] - 1
         while low < high:
             middle = (low + high) >> 1
-            if np.int64(indices(m)[middle]) < most:
+            if np.int64(cal.indices(m)[middle]) < most:
                 low = middle + 1
             else:
                 high = middle
         link = low
     chance = share
-    if link_states(m)[link].was >= 0:
-        chance += (link_states(m)[link].was - share) * math.exp(
-            -relaxation * (now - link_states(m)[link].since)
+    if cal.link_states(m)[link].was >= 0:
+        chance += (cal.link_states(m)[link].was - share) * math.exp(
+            -relaxation * (now - cal.link_states(m)[link].since)
         )
-    bad = uniform(key(m, st.LINK_STATE), sender, place, lane) < chance
-    link_states(m)[link].since = now
-    link_states(m)[link].was = 1 if bad else 0
+    bad = uniform(cal.key(m, st.LINK_STATE), sender, place, lane) < chance
+    cal.link_states(m)[link].since = now
+    cal.link_states(m)[link].was = 1 if bad else 0
     return bad
 
 
 @njit(forceinline=True)
 def is_blacked_out(m, begin, end):  # type: ignore[no-untyped-def]
     """Whether a delivery is on its way in a span in which nothing gets through."""
-    spans = blackouts(m)
+    spans = cal.blackouts(m)
     for k in range(m.state.spans):  # noqa: SIM110
         if begin < spans[2 * k + 1] and end >= spans[2 * k]:
             return True
@@ -265,10 +248,10 @@ def is_blacked_out(m, begin, end):  # type: ignore[no-untyped-def]
 @njit()
 def carry(m, place):  # type: ignore[no-untyped-def]
     """Let a message go to its receiver, where no other disturbs it."""
-    s, e = m.state, messages(m)[place]
+    s, e = m.state, cal.messages(m)[place]
     sender, receiver, link, lane = e.sender, e.receiver, e.link, e.lane
     if lacks_delay(m, sender, lane):
-        push(m, st.CARRY, place, st.ZERO, st.ZERO)
+        cal.push(m, st.CARRY, place, st.ZERO, st.ZERO)
         return
     delay = delay_of(m, sender, link, lane)
     lost = is_lost(m, sender, receiver, link, lane)
@@ -278,16 +261,16 @@ def carry(m, place):  # type: ignore[no-untyped-def]
         lost = True
     e.outcome = st.LOSS if lost else st.OK
     if air + delay == 0.0:
-        push(m, st.END, place, st.ZERO, st.ZERO)
+        cal.push(m, st.END, place, st.ZERO, st.ZERO)
     else:
-        appoint(m, arrival, place, st.CHANNEL, st.ARRIVAL, e.number, st.ZERO)
+        cal.appoint(m, arrival, place, st.CHANNEL, st.ARRIVAL, e.number, st.ZERO)
 
 
 @njit()
 def copy_to(m, template, receiver, link):  # type: ignore[no-untyped-def]
     """A message to all, to one of its receivers alone."""
-    place = take_message(m)
-    e, t = messages(m)[place], messages(m)[template]
+    place = cal.take_message(m)
+    e, t = cal.messages(m)[place], cal.messages(m)[template]
     e.number, e.version, e.query, e.link = t.number, t.version, t.query, link
     e.sender, e.receiver, e.release = t.sender, receiver, t.release
     e.tries, e.what, e.lane, e.outcome, e.has_arrived = t.tries, t.what, t.lane, st.OK, t.has_arrived
@@ -297,7 +280,7 @@ def copy_to(m, template, receiver, link):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def links_of(m, place):  # type: ignore[no-untyped-def]
     """First and last of the places of the links that a message goes over (`link_over`)."""
-    e = messages(m)[place]
+    e = cal.messages(m)[place]
     if e.receiver == st.NEIGHBOURS:
         return near(m, e.sender)
     return e.link, e.link + 1
@@ -306,13 +289,13 @@ def links_of(m, place):  # type: ignore[no-untyped-def]
 @njit(forceinline=True)
 def link_over(m, place, at):  # type: ignore[no-untyped-def]
     """The link that a message goes over, by a place that `links_of` gives."""
-    return link_at(m, at) if messages(m)[place].receiver == st.NEIGHBOURS else at
+    return link_at(m, at) if cal.messages(m)[place].receiver == st.NEIGHBOURS else at
 
 
 @njit(forceinline=True)
 def receiver_of(m, place, link):  # type: ignore[no-untyped-def]
     """Who gets a message over a link."""
-    e = messages(m)[place]
+    e = cal.messages(m)[place]
     return other_end(m, e.sender, link) if e.receiver == st.NEIGHBOURS else e.receiver
 
 
@@ -320,7 +303,7 @@ def receiver_of(m, place, link):  # type: ignore[no-untyped-def]
 def start_spreading(m, place):  # type: ignore[no-untyped-def]
     """Write down that a message goes to all neighbours, where none disturbs another."""
     first, last = links_of(m, place)
-    push(m, st.SPREAD, place, first, last)
+    cal.push(m, st.SPREAD, place, first, last)
 
 
 @njit()
@@ -328,13 +311,13 @@ def spread(m):  # type: ignore[no-untyped-def]
     """Go on with that task, until one message ends at once."""
     s = m.state
     depth = s.depth
-    task = tasks(m)[depth - 1]
+    task = cal.tasks(m)[depth - 1]
     template = task.message
-    sender, lane = messages(m)[template].sender, messages(m)[template].lane
+    sender, lane = cal.messages(m)[template].sender, cal.messages(m)[template].lane
     while s.depth == depth and s.spare >= st.SPARE:
         if task.link == task.last:
             s.depth = depth - 1
-            free_message(m, template)
+            cal.free_message(m, template)
         elif lacks_delay(m, sender, lane):
             return
         else:
@@ -350,4 +333,4 @@ def has_fates(m):  # type: ignore[no-untyped-def]
 
     Where the graph changes, the fates of a message say who is to hear it, whatever becomes of the links.
     """
-    return m.changing is not None or m.state.loses != st.NEVER or laws(m)[st.TRAVEL].kind != st.CONSTANT
+    return m.changing is not None or m.state.loses != st.NEVER or cal.laws(m)[st.TRAVEL].kind != st.CONSTANT

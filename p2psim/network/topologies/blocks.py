@@ -7,20 +7,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from p2psim.core.options import AS_TUPLE, Count, Fraction, stands_for
-from p2psim.network.topologies.base import (
-    Agents,
-    AllowDisconnected,
-    EdgeEnds,
-    Normalise,
-    RedrawnTopology,
-    Seed,
-    Weights,
-    pairs_between,
-    pairs_within,
-)
+from p2psim.network.topologies import base
 
 
-class TwoCluster(RedrawnTopology):
+class TwoCluster(base.RedrawnTopology):
     """Two halves, linked densely within and sparsely between; drawn again until connected.
 
     A stochastic block model: the first ⌈n/2⌉ agents are one cluster, the others the other; every pair is linked
@@ -30,11 +20,11 @@ class TwoCluster(RedrawnTopology):
     kind: Annotated[Literal["two-cluster", "planted-partition"], stands_for("two-cluster")] = "two-cluster"
     within: Fraction = Field(description="chance that two agents of a cluster are linked")
     between: Fraction = Field(description="chance that two agents of different clusters are linked")
-    agents: Agents = None
-    seed: Seed = None
-    allow_disconnected: AllowDisconnected = False
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    seed: base.Seed = None
+    allow_disconnected: base.AllowDisconnected = False
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     def block_sizes(self, agents: int) -> Sequence[int]:
         """Agents of both halves."""
@@ -48,11 +38,14 @@ class TwoCluster(RedrawnTopology):
         """What would help."""
         return "larger chances would help, or allow_disconnected: true"
 
-    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+    def draw(self, agents: int, random: np.random.Generator) -> base.EdgeEnds:
         """Draw one graph."""
         first, second = self.block_sizes(agents)
-        one, two = pairs_within(first, self.within, random), pairs_within(second, self.within, random)
-        across = pairs_between(first, second, self.between, random)
+        one, two = (
+            base.pairs_within(first, self.within, random),
+            base.pairs_within(second, self.within, random),
+        )
+        across = base.pairs_between(first, second, self.between, random)
         a = np.concatenate([one[0], two[0] + first, across[0]])
         b = np.concatenate([one[1], two[1] + first, across[1]])
         return a, b
@@ -61,7 +54,7 @@ class TwoCluster(RedrawnTopology):
 _Row = Annotated[tuple[Fraction, ...], AS_TUPLE]
 
 
-class StochasticBlock(RedrawnTopology):
+class StochasticBlock(base.RedrawnTopology):
     """Blocks of agents; a pair is linked by a chance that depends on the blocks of both; drawn again until connected.
 
     Holland, Laskey and Leinhardt (1983). The first agents are the first block, and so on. Pairs are linked
@@ -83,14 +76,14 @@ class StochasticBlock(RedrawnTopology):
     chances: Annotated[tuple[_Row, ...], AS_TUPLE] | None = Field(
         None, description="chance for each two blocks: a symmetric matrix, as a list of rows"
     )
-    agents: Agents = None
-    seed: Seed = None
-    allow_disconnected: AllowDisconnected = False
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    seed: base.Seed = None
+    allow_disconnected: base.AllowDisconnected = False
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     unsaid: ClassVar[tuple[str, ...]] = (
-        "blocks", "sizes", "within", "between", "chances", *RedrawnTopology.unsaid,
+        "blocks", "sizes", "within", "between", "chances", *base.RedrawnTopology.unsaid,
     )  # fmt: skip
 
     @model_validator(mode="after")
@@ -138,16 +131,16 @@ class StochasticBlock(RedrawnTopology):
         """What would help."""
         return "larger chances would help, or allow_disconnected: true"
 
-    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+    def draw(self, agents: int, random: np.random.Generator) -> base.EdgeEnds:
         """Draw one graph."""
         sizes, chances = self.block_sizes(agents), self._chances()
         starts = np.concatenate([[0], np.cumsum(sizes)])
         ends = []
         for a, first in enumerate(sizes):
-            one, other = pairs_within(first, chances[a, a], random)
+            one, other = base.pairs_within(first, chances[a, a], random)
             ends.append((one + starts[a], other + starts[a]))
             for b in range(a + 1, len(sizes)):
-                one, other = pairs_between(first, sizes[b], chances[a, b], random)
+                one, other = base.pairs_between(first, sizes[b], chances[a, b], random)
                 ends.append((one + starts[a], other - first + starts[b]))
         return np.concatenate([end[0] for end in ends]), np.concatenate([end[1] for end in ends])
 

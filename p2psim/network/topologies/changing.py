@@ -24,15 +24,7 @@ from p2psim.core.text_tables import as_wide, header_of, lines_of, moment
 from p2psim.network.changes import Change
 from p2psim.network.graph import Graph, TopologyInputs, from_edges
 from p2psim.network.graph_files import KEY, FileGraph, file_graph, whole_or_real
-from p2psim.network.topologies.base import (
-    Agents,
-    AllowDisconnected,
-    ChangingTopology,
-    EdgeEnds,
-    Seed,
-    SizedTopology,
-    pair_keys,
-)
+from p2psim.network.topologies import base
 from p2psim.network.topologies.file import ExplicitTopology
 from p2psim.network.topologies.regular import Complete
 
@@ -44,7 +36,7 @@ Interval = Annotated[
 ]
 
 
-class IntervalTopology(ChangingTopology, SizedTopology):
+class IntervalTopology(base.ChangingTopology, base.SizedTopology):
     """Base of graphs that are another one in each interval: ``rounds`` gives one after the other, without end."""
 
     if TYPE_CHECKING:
@@ -56,14 +48,16 @@ class IntervalTopology(ChangingTopology, SizedTopology):
         return self.interval
 
     @abstractmethod
-    def rounds(self, graph: Graph, random: np.random.Generator, given: TopologyInputs) -> Iterator[EdgeEnds]:
+    def rounds(
+        self, graph: Graph, random: np.random.Generator, given: TopologyInputs
+    ) -> Iterator[base.EdgeEnds]:
         """Give both ends of the links of each interval; parameters are those of `changes`."""
 
     def changes(self, graph: Graph, random: np.random.Generator, given: TopologyInputs) -> Iterator[Change]:
         """See `ChangingTopology.changes`."""
         n, before = graph.agents, np.zeros(0, np.int64)
         for number, (a, b) in enumerate(self.rounds(graph, random, given)):
-            keys = np.unique(pair_keys(n, np.asarray(a, np.int64), np.asarray(b, np.int64)))
+            keys = np.unique(base.pair_keys(n, np.asarray(a, np.int64), np.asarray(b, np.int64)))
             comes = np.setdiff1d(keys, before, assume_unique=True)
             goes = np.setdiff1d(before, keys, assume_unique=True)
             before = keys
@@ -90,7 +84,7 @@ class OnePeerExponential(IntervalTopology):
 
     kind: Literal["one-peer-exponential"] = "one-peer-exponential"
     interval: Interval
-    agents: Agents = None
+    agents: base.Agents = None
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
         """All links that there can be: the hypercube."""
@@ -101,7 +95,9 @@ class OnePeerExponential(IntervalTopology):
         a, b = zip(*(_partners(agents, k) for k in range(self.period(agents))), strict=True)
         return from_edges(agents, np.concatenate(a), np.concatenate(b))
 
-    def rounds(self, graph: Graph, random: np.random.Generator, given: TopologyInputs) -> Iterator[EdgeEnds]:
+    def rounds(
+        self, graph: Graph, random: np.random.Generator, given: TopologyInputs
+    ) -> Iterator[base.EdgeEnds]:
         """See `IntervalTopology.rounds`."""
         number = 0
         while True:
@@ -117,7 +113,7 @@ class OnePeerExponential(IntervalTopology):
         return float(agents)
 
 
-def _partners(agents: int, exponent: int) -> EdgeEnds:
+def _partners(agents: int, exponent: int) -> base.EdgeEnds:
     place = np.arange(agents, dtype=np.int64)
     lower = place[place & (1 << exponent) == 0]
     return lower, lower | (1 << exponent)
@@ -128,8 +124,8 @@ class RandomMatching(IntervalTopology):
 
     kind: Literal["random-matching"] = "random-matching"
     interval: Interval
-    agents: Agents = None
-    seed: Seed = None
+    agents: base.Agents = None
+    seed: base.Seed = None
 
     is_random: ClassVar[bool] = True
     most: ClassVar[int | None] = MOST
@@ -138,7 +134,9 @@ class RandomMatching(IntervalTopology):
         """All links that there can be."""
         return all_pairs(agents)
 
-    def rounds(self, graph: Graph, random: np.random.Generator, given: TopologyInputs) -> Iterator[EdgeEnds]:
+    def rounds(
+        self, graph: Graph, random: np.random.Generator, given: TopologyInputs
+    ) -> Iterator[base.EdgeEnds]:
         """See `IntervalTopology.rounds`."""
         half = graph.agents // 2
         while True:
@@ -171,7 +169,7 @@ class _Table:
     stops: np.ndarray
 
 
-class ChangingFile(ExplicitTopology, ChangingTopology):
+class ChangingFile(ExplicitTopology, base.ChangingTopology):
     """Links that a table holds, each with the span of time in which it is there, as contact traces are.
 
     A line is a link, in either direction, and a span [begin, end); an empty end, or .inf, is for ever. Spans of a link
@@ -195,8 +193,8 @@ class ChangingFile(ExplicitTopology, ChangingTopology):
     nodes: Literal["names", "numbers", "order"] = Field(
         "names", description="which agent a node is, as of a graph in a file"
     )
-    agents: Agents = None
-    allow_disconnected: AllowDisconnected = False
+    agents: base.Agents = None
+    allow_disconnected: base.AllowDisconnected = False
 
     weight: ClassVar[str] = "weight"  # type: ignore[misc]
 

@@ -28,16 +28,7 @@ from p2psim.core.files import DataPath, Seal, checked, sealed
 from p2psim.network.graph import Graph, TopologyInputs, checked_links, links
 from p2psim.network.graph_files import KEY, FileGraph, are_numbers
 from p2psim.network.graph_formats import read_edges, read_gml, read_graphml, read_matrix
-from p2psim.network.topologies.base import (
-    Agents,
-    AllowDisconnected,
-    Normalise,
-    Topology,
-    Weights,
-    is_graph,
-    no_learner,
-    settle,
-)
+from p2psim.network.topologies import base
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -52,7 +43,7 @@ _SUFFIXES = {
 }
 
 
-class ExplicitTopology(Topology):
+class ExplicitTopology(base.Topology):
     """A graph that is written down: nodes with names, which are the agents, and links between them."""
 
     if TYPE_CHECKING:
@@ -75,10 +66,10 @@ class ExplicitTopology(Topology):
         self, agents: int | None, random: np.random.Generator, given: TopologyInputs, learner: bool = False
     ) -> Graph:
         """Links of the graph; see :func:`p2psim.network.topologies.draw_links`."""
-        no_learner(self.kind, learner)
+        base.no_learner(self.kind, learner)
         self.size_and_names()
         found = self.read(given.labels)
-        settle(found.agents, agents, given, key=self._key)
+        base.settle(found.agents, agents, given, key=self._key)
         return found
 
     def read(self, labels: Sequence[str] | None = None) -> Graph:
@@ -102,7 +93,7 @@ class ExplicitTopology(Topology):
         if isinstance(found, Graph):
             return checked_links(found, self._key, self.allow_disconnected)
         if labels is not None and are_numbers(labels):  # so that names have nothing to say of their number
-            settle(found.agents, None, TopologyInputs(len(labels)), key=self._key)
+            base.settle(found.agents, None, TopologyInputs(len(labels)), key=self._key)
         import networkx as nx
 
         agent_of = found.agent_of_node(self.nodes, labels)
@@ -194,10 +185,10 @@ class FromFile(ExplicitTopology):
         "attribute name or label), or nodes are named 0 … n − 1; numbers: nodes are named 0 … n − 1, whatever "
         "agents are called; order: agents are numbered as nodes first occur, and those without a name get theirs",
     )
-    agents: Agents = None
-    allow_disconnected: AllowDisconnected = False
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    allow_disconnected: base.AllowDisconnected = False
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     @model_validator(mode="before")
     @classmethod
@@ -285,7 +276,7 @@ class HashedGraph:
 def _only_in_python(value: Any) -> Any:
     if isinstance(value, HashedGraph):
         return value
-    if is_graph(value):
+    if base.is_graph(value):
         return HashedGraph.of(value)
     if isinstance(value, str):
         raise ValueError(
@@ -311,9 +302,9 @@ class FromGraph(ExplicitTopology):
         "names",
         description="which agent a node is, as of a graph in a file; owners without names take the nodes'",
     )
-    allow_disconnected: AllowDisconnected = False
-    weights: Weights = None
-    normalise: Normalise = None
+    allow_disconnected: base.AllowDisconnected = False
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     _key: ClassVar[str] = key
 

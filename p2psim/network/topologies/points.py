@@ -10,15 +10,7 @@ from p2psim.core.errors import AgentError, MeaningError
 from p2psim.core.options import Count, Positive
 from p2psim.network.graph import Graph, TopologyInputs, checked_links, from_edges
 from p2psim.network.spectrum import dense_lambda2
-from p2psim.network.topologies.base import (
-    MOST_OF_ALL_PAIRS,
-    Agents,
-    AllowDisconnected,
-    Normalise,
-    SizedTopology,
-    Weights,
-    pair_keys,
-)
+from p2psim.network.topologies import base
 
 #: Distances of so many pairs are held at once: 64 MB.
 BLOCK = 8_000_000
@@ -27,7 +19,7 @@ BLOCK = 8_000_000
 _DECIMALS = 12
 
 
-class NearestNeighbours(SizedTopology):
+class NearestNeighbours(base.SizedTopology):
     """Each agent is linked with those whose profiles are nearest to its own; weights are one.
 
     Profiles come with the data. Among equally near ones (to 12 decimals) lower numbers win. Takes time in n².
@@ -50,10 +42,10 @@ class NearestNeighbours(SizedTopology):
     symmetrise: Literal["or", "and"] = Field(
         "or", description="or links two agents if one chooses the other, and if both do"
     )
-    agents: Agents = None
-    allow_disconnected: AllowDisconnected = False
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    allow_disconnected: base.AllowDisconnected = False
+    weights: base.Weights = None
+    normalise: base.Normalise = None
     reads_data: ClassVar[bool] = True
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
@@ -69,7 +61,7 @@ class NearestNeighbours(SizedTopology):
             )
         chosen = nearest(_checked(given.profiles, agents), self.neighbours, self.metric)
         rows = np.repeat(np.arange(agents, dtype=np.int64), self.neighbours)
-        keys, times = np.unique(pair_keys(agents, rows, chosen.ravel()), return_counts=True)
+        keys, times = np.unique(base.pair_keys(agents, rows, chosen.ravel()), return_counts=True)
         if self.symmetrise == "and":
             keys = keys[times == 2]
         links = from_edges(agents, keys // agents, keys % agents)
@@ -139,7 +131,7 @@ def _smallest(distances: np.ndarray, count: int) -> np.ndarray:
     return np.nonzero(take)[1].reshape(-1, count)
 
 
-class Similarity(SizedTopology):
+class Similarity(base.SizedTopology):
     """Every two agents are linked by how alike the models are that their data was generated from.
 
     W_ij = exp((cos φ_ij − 1)/γ), φ_ij the angle between the targets of i and j (Bellet, Guerraoui, Taziki and
@@ -159,9 +151,9 @@ class Similarity(SizedTopology):
         description="drop the smallest weights, one by one, as long as λ₂ of the Laplacian stays above this; "
         "left out, all are kept",
     )
-    agents: Agents = None
-    normalise: Normalise = None
-    most: ClassVar[int | None] = MOST_OF_ALL_PAIRS
+    agents: base.Agents = None
+    normalise: base.Normalise = None
+    most: ClassVar[int | None] = base.MOST_OF_ALL_PAIRS
     reads_data: ClassVar[bool] = True
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:

@@ -8,22 +8,10 @@ from pydantic import Field
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Count, Fraction, stands_for
 from p2psim.network.graph import Graph, TopologyInputs, from_edges
-from p2psim.network.topologies.base import (
-    Agents,
-    AllowDisconnected,
-    EdgeEnds,
-    Normalise,
-    RedrawnTopology,
-    Seed,
-    SizedTopology,
-    Weights,
-    is_first,
-    pair_keys,
-    pairs_within,
-)
+from p2psim.network.topologies import base
 
 
-class ErdosRenyi(RedrawnTopology):
+class ErdosRenyi(base.RedrawnTopology):
     """Each pair is linked with the same probability, independently; drawn again until connected.
 
     G(n, p) of Gilbert (1959), conditioned on being connected.
@@ -31,11 +19,11 @@ class ErdosRenyi(RedrawnTopology):
 
     kind: Literal["erdos-renyi"] = "erdos-renyi"
     probability: Annotated[float, Field(gt=0, le=1)] = Field(description="chance that two agents are linked")
-    agents: Agents = None
-    seed: Seed = None
-    allow_disconnected: AllowDisconnected = False
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    seed: base.Seed = None
+    allow_disconnected: base.AllowDisconnected = False
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
@@ -47,12 +35,12 @@ class ErdosRenyi(RedrawnTopology):
             f"a probability well above ln(n)/n = {np.log(agents) / agents:.3g} would help, or random-regular"
         )
 
-    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+    def draw(self, agents: int, random: np.random.Generator) -> base.EdgeEnds:
         """Draw one graph."""
-        return pairs_within(agents, self.probability, random)
+        return base.pairs_within(agents, self.probability, random)
 
 
-class ScaleFree(SizedTopology):
+class ScaleFree(base.SizedTopology):
     """Agents come one by one and attach to earlier ones, in proportion to their degrees; always connected.
 
     Barabási and Albert (1999), from a star of attach + 1 agents: each newcomer draws different earlier agents,
@@ -61,10 +49,10 @@ class ScaleFree(SizedTopology):
 
     kind: Annotated[Literal["scale-free", "barabasi-albert"], stands_for("scale-free")] = "scale-free"
     attach: Count = Field(description="links that each newcomer makes")
-    agents: Agents = None
-    seed: Seed = None
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    seed: base.Seed = None
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     is_random: ClassVar[bool] = True
 
@@ -82,7 +70,7 @@ class ScaleFree(SizedTopology):
         return from_edges(agents, *_attach(agents, self.attach, random))
 
 
-def _attach(agents: int, attach: int, random: np.random.Generator) -> EdgeEnds:
+def _attach(agents: int, attach: int, random: np.random.Generator) -> base.EdgeEnds:
     # Every link leaves both its ends in the urn, so that a uniform draw from it goes by degree.
     urn = [0] * attach + list(range(1, attach + 1))
     draws, place = random.random(1 << 12).tolist(), 0
@@ -105,7 +93,7 @@ def _attach(agents: int, attach: int, random: np.random.Generator) -> EdgeEnds:
 _TRIES = 1000
 
 
-class SmallWorld(RedrawnTopology):
+class SmallWorld(base.RedrawnTopology):
     """A ring of near neighbours, some of whose links lead elsewhere; drawn again until connected.
 
     Watts and Strogatz (1998): each agent is linked with the nearest, half on either side; each link keeps its
@@ -118,11 +106,11 @@ class SmallWorld(RedrawnTopology):
         description="nearest agents on the ring that each is linked with at first; even"
     )
     rewire: Fraction = Field(description="chance that a link leads elsewhere")
-    agents: Agents = None
-    seed: Seed = None
-    allow_disconnected: AllowDisconnected = False
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    seed: base.Seed = None
+    allow_disconnected: base.AllowDisconnected = False
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     least: ClassVar[int] = 3
 
@@ -143,7 +131,7 @@ class SmallWorld(RedrawnTopology):
             )
         return super().build(agents, random, given)
 
-    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+    def draw(self, agents: int, random: np.random.Generator) -> base.EdgeEnds:
         """Draw one graph."""
         half = self.neighbours // 2
         a = np.tile(np.arange(agents, dtype=np.int64), half)
@@ -167,15 +155,15 @@ def move_ends(
         Places of those that move. The links that they are at first count as taken.
     random : numpy.random.Generator
     """
-    taken = np.sort(pair_keys(agents, a, b))
+    taken = np.sort(base.pair_keys(agents, a, b))
     for _ in range(_TRIES):
         if not moving.size:
             break
         end = random.integers(agents, size=moving.size)
         start = a[moving]
-        keys = pair_keys(agents, start, end)
+        keys = base.pair_keys(agents, start, end)
         free = taken[np.minimum(np.searchsorted(taken, keys), taken.size - 1)] != keys
-        fits = free & is_first(keys) & (start != end)
+        fits = free & base.is_first(keys) & (start != end)
         b[moving[fits]] = end[fits]
         taken = np.sort(np.concatenate([taken, keys[fits]]))
         moving = moving[~fits]
@@ -188,7 +176,7 @@ _ROUNDS = 100
 _MIXING, _MOST_MIXED = 100, 1_000_000
 
 
-class RandomRegular(RedrawnTopology):
+class RandomRegular(base.RedrawnTopology):
     """Every agent has the same number of neighbours, who are random; drawn again until connected.
 
     A pairing of n·degree half-links (Bollobás 1980); its loops and repeated links, about degree²/4 whatever n,
@@ -199,11 +187,11 @@ class RandomRegular(RedrawnTopology):
 
     kind: Literal["random-regular"] = "random-regular"
     degree: Count = Field(description="number of neighbours of every agent")
-    agents: Agents = None
-    seed: Seed = None
-    allow_disconnected: AllowDisconnected = False
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    seed: base.Seed = None
+    allow_disconnected: base.AllowDisconnected = False
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
@@ -227,12 +215,12 @@ class RandomRegular(RedrawnTopology):
             )
         return super().build(agents, random, given)
 
-    def draw(self, agents: int, random: np.random.Generator) -> EdgeEnds:
+    def draw(self, agents: int, random: np.random.Generator) -> base.EdgeEnds:
         """Draw one graph."""
         return regular_pairs(agents, self.degree, random)
 
 
-def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> EdgeEnds:
+def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> base.EdgeEnds:
     """Ends of the links of a random simple graph in which all have the same degree.
 
     Parameters
@@ -245,7 +233,7 @@ def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> Edge
     if 2 * degree > agents - 1:  # dense: leave out the links of a sparse one
         a, b = np.triu_indices(agents, 1)
         out = regular_pairs(agents, agents - 1 - degree, random)
-        keep = ~np.isin(a * agents + b, pair_keys(agents, *out), assume_unique=True)
+        keep = ~np.isin(a * agents + b, base.pair_keys(agents, *out), assume_unique=True)
         return a[keep], b[keep]
     while True:
         halves = random.permutation(np.repeat(np.arange(agents, dtype=np.int64), degree))
@@ -262,7 +250,7 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
     The link (a, b) and a random other one, (c, d), become (a, d) and (c, b), if both of these are new.
     """
     for _ in range(_ROUNDS):
-        keys = pair_keys(agents, a, b)
+        keys = base.pair_keys(agents, a, b)
         order = np.argsort(keys, kind="stable")
         ranked = keys[order]
         bad = a == b
@@ -271,10 +259,12 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
         if not faulty.size:
             return True
         other = random.integers(a.size, size=faulty.size)
-        new = np.stack([pair_keys(agents, a[faulty], b[other]), pair_keys(agents, a[other], b[faulty])])
+        new = np.stack(
+            [base.pair_keys(agents, a[faulty], b[other]), base.pair_keys(agents, a[other], b[faulty])]
+        )
         found = ranked[np.minimum(np.searchsorted(ranked, new), ranked.size - 1)] == new
         sound = ~bad[other] & (a[faulty] != b[other]) & (a[other] != b[faulty]) & ~found.any(axis=0)
-        sound &= is_first(other)  # switches of one round must not touch each other
+        sound &= base.is_first(other)  # switches of one round must not touch each other
         for row in new:
             sound &= _alone(row, new)
         sound &= new[0] != new[1]
@@ -283,7 +273,7 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
     return False
 
 
-def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> EdgeEnds:
+def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> base.EdgeEnds:
     """Take links two by two at random; of those that may, about half switch ends.
 
     Two links may, if their old and new versions are four different ones and none of them is that of other links.
@@ -294,8 +284,8 @@ def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator)
     a, b = np.where(turned, b, a)[order], np.where(turned, a, b)[order]
     half = a.size // 2
     one, two = slice(0, half), slice(half, 2 * half)
-    old = pair_keys(agents, a, b)
-    new = np.concatenate([pair_keys(agents, a[one], b[two]), pair_keys(agents, a[two], b[one])])
+    old = base.pair_keys(agents, a, b)
+    new = np.concatenate([base.pair_keys(agents, a[one], b[two]), base.pair_keys(agents, a[two], b[one])])
     alone = _alone(np.concatenate([old[: 2 * half], new]), np.concatenate([old, new])).reshape(4, half)
     switch = alone.all(axis=0) & (a[one] != b[two]) & (a[two] != b[one]) & (random.random(half) < 0.5)
     b[one], b[two] = np.where(switch, b[two], b[one]), np.where(switch, b[one], b[two])

@@ -8,26 +8,17 @@ from pydantic import Field
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import AS_TUPLE, Count
 from p2psim.network.graph import Graph, TopologyInputs, from_edges, star_links
-from p2psim.network.topologies.base import (
-    MOST_OF_ALL_PAIRS,
-    Agents,
-    Normalise,
-    SizedTopology,
-    Topology,
-    Weights,
-    pair_keys,
-    settle,
-)
+from p2psim.network.topologies import base
 
 
-class Complete(SizedTopology):
+class Complete(base.SizedTopology):
     """Everyone is linked with everyone else; at most 10,000 agents."""
 
     kind: Literal["complete"] = "complete"
-    agents: Agents = None
-    weights: Weights = None
-    normalise: Normalise = None
-    most: ClassVar[int | None] = MOST_OF_ALL_PAIRS
+    agents: base.Agents = None
+    weights: base.Weights = None
+    normalise: base.Normalise = None
+    most: ClassVar[int | None] = base.MOST_OF_ALL_PAIRS
 
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
@@ -41,13 +32,13 @@ class Complete(SizedTopology):
         return Graph(indptr, indices.astype(np.int32).ravel(), False, np.ones(indices.size))
 
 
-class Ring(SizedTopology):
+class Ring(base.SizedTopology):
     """Every agent is linked with the one before and the one after it."""
 
     kind: Literal["ring"] = "ring"
-    agents: Agents = None
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     least: ClassVar[int] = 3
 
@@ -57,11 +48,11 @@ class Ring(SizedTopology):
         return from_edges(agents, place, (place + 1) % agents)
 
 
-class Star(Topology):
+class Star(base.Topology):
     """A central learner (node −1) linked with each of its data owners; without a learner, as star-of-agents."""
 
     kind: Literal["star"] = "star"
-    agents: Agents = None
+    agents: base.Agents = None
 
     is_star: ClassVar[bool] = True
 
@@ -70,8 +61,8 @@ class Star(Topology):
     ) -> Graph:
         """Links of the star; see :func:`p2psim.network.topologies.draw_links`."""
         if learner:
-            return star_links(settle(self.agents, agents, given, least=1))
-        return _star(settle(self.agents, agents, given))
+            return star_links(base.settle(self.agents, agents, given, least=1))
+        return _star(base.settle(self.agents, agents, given))
 
 
 def _star(agents: int) -> Graph:
@@ -79,28 +70,28 @@ def _star(agents: int) -> Graph:
     return from_edges(agents, np.zeros_like(leaves), leaves)
 
 
-class StarOfAgents(SizedTopology):
+class StarOfAgents(base.SizedTopology):
     """Agent 0 is linked with every other agent; all have data, and there is no learner."""
 
     kind: Literal["star-of-agents"] = "star-of-agents"
-    agents: Agents = None
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
         """Links of the star."""
         return _star(agents)
 
 
-class Grid(SizedTopology):
+class Grid(base.SizedTopology):
     """Agents in rows and columns, linked with those beside, above and below; ``[1, n]`` is a path."""
 
     kind: Literal["grid"] = "grid"
     shape: Annotated[tuple[Count, Count], AS_TUPLE] = Field(
         description="rows and columns; agent r·columns + c stands in row r, column c"
     )
-    weights: Weights = None
-    normalise: Normalise = None
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     size_key: ClassVar[str] = "network.topology.shape"
 
@@ -117,13 +108,13 @@ class Grid(SizedTopology):
         return from_edges(agents, a, b)
 
 
-class BinaryTree(SizedTopology):
+class BinaryTree(base.SizedTopology):
     """Agent i is linked with its children 2i + 1 and 2i + 2; agent 0 is the root, and the last row may have gaps."""
 
     kind: Literal["binary-tree"] = "binary-tree"
-    agents: Agents = None
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     def build(self, agents: int, random: np.random.Generator, given: TopologyInputs) -> Graph:
         """Links of the tree."""
@@ -131,13 +122,13 @@ class BinaryTree(SizedTopology):
         return from_edges(agents, (child - 1) // 2, child)
 
 
-class Hypercube(SizedTopology):
+class Hypercube(base.SizedTopology):
     """Agents are linked whose numbers differ in one binary digit; there are 2, 4, 8, … agents."""
 
     kind: Literal["hypercube"] = "hypercube"
-    agents: Agents = None
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
@@ -156,7 +147,7 @@ class Hypercube(SizedTopology):
         return from_edges(agents, a[a < b], b[a < b])
 
 
-class Exponential(SizedTopology):
+class Exponential(base.SizedTopology):
     """Agent i is linked with i ± 1, i ± 2, i ± 4, … (modulo the number of agents n), up to the largest power below n.
 
     The static exponential graph with links that go both ways; in the directed form (Ying et al. 2021, "Exponential
@@ -165,9 +156,9 @@ class Exponential(SizedTopology):
     """
 
     kind: Literal["exponential"] = "exponential"
-    agents: Agents = None
-    weights: Weights = None
-    normalise: Normalise = None
+    agents: base.Agents = None
+    weights: base.Weights = None
+    normalise: base.Normalise = None
 
     def link_ends(self, agents: int) -> float:
         """Ends of links, about; see :class:`p2psim.network.topologies.base.Topology`."""
@@ -177,5 +168,5 @@ class Exponential(SizedTopology):
         """Links of the exponential graph."""
         place, hop = np.arange(agents), 1 << np.arange((agents - 1).bit_length())
         a, b = np.broadcast_arrays(place[:, None], (place[:, None] + hop) % agents)
-        keys = np.unique(pair_keys(agents, a.ravel(), b.ravel()))
+        keys = np.unique(base.pair_keys(agents, a.ravel(), b.ravel()))
         return from_edges(agents, keys // agents, keys % agents)
