@@ -5,14 +5,11 @@ another has sent of its sum and weight. State:
 
 - ``models`` (n, p): the agents' models; in push-sum, sums divided by weights;
 - ``state`` (n, width): the same array; in push-sum (n, p + 1), each agent's sum and, last, its weight;
-- ``heard`` (n, width) and ``heard_seq`` (n,): what each agent heard last and the delivery that brought it, since an
-  agent may answer between hearing a model and using it;
-- ``begun`` (n, width) and ``begun_seq`` (n,): where agents take time to compute, what each has begun with, and the
-  event with which it did;
+- ``hearing`` (`Hearing`): what agents have heard, and begun to compute with;
 - messages on their way (:mod:`p2psim.learning.in_flight`).
 """
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -26,23 +23,68 @@ from p2psim.learning.in_flight import DONE, InFlight, copy_row, post, take
 UNHEARD = -3
 
 
+class Hearing(NamedTuple):
+    """What agents have heard, for kernels.
+
+    Attributes
+    ----------
+    heard : ndarray, shape (n, width)
+        What each agent heard last, since it may answer between hearing a model and using it.
+    heard_seq : ndarray of int64, shape (n,)
+        The delivery that brought it.
+    begun : ndarray, shape (n, width)
+        Where agents take time to compute, what each has begun with.
+    begun_seq : ndarray of int64, shape (n,)
+        The event with which it did.
+    """
+
+    heard: np.ndarray
+    heard_seq: np.ndarray
+    begun: np.ndarray
+    begun_seq: np.ndarray
+
+    @classmethod
+    def none(cls, n: int, width: int) -> "Hearing":
+        """Before anything was heard."""
+        return cls(np.empty((n, width)), np.full(n, -1), np.empty((n, width)), np.full(n, -1))
+
+
 @njit(inline="always")
-def keep_heard(event, mail, heard, heard_seq):  # type: ignore[no-untyped-def]
+def keep_heard(event, mail, hearing):  # type: ignore[no-untyped-def]
     """End a message; where it is delivered, keep what it brought as what its receiver heard last."""
     row, _ = take(event.cause, mail)
     if event.kind == DELIVER and row >= 0:
-        copy_row(mail.payloads[row], heard[event.agent])
-        heard_seq[event.agent] = event.seq
+        copy_row(mail.payloads[row], hearing.heard[event.agent])
+        hearing.heard_seq[event.agent] = event.seq
+
+
+@njit(inline="always")
+def begin(event, hearing):  # type: ignore[no-untyped-def]
+    """Let an agent compute with what it heard last; returns whether the event follows that delivery."""
+    i = event.agent
+    copy_row(hearing.heard[i], hearing.begun[i])
+    hearing.begun_seq[i] = event.seq
+    return hearing.heard_seq[i] == event.cause
+
+
+@njit(inline="always")
+def used(event, hearing):  # type: ignore[no-untyped-def]
+    """What an agent updates with at a commit; empty where that follows no model that was heard."""
+    i = event.agent
+    if hearing.heard_seq[i] == event.cause:
+        return hearing.heard[i]
+    if hearing.begun_seq[i] == event.cause:
+        return hearing.begun[i]
+    return hearing.heard[i, :0]
 
 
 @njit(allocates=False)
-def replay(  # type: ignore[no-untyped-def]
-    events, start, models, state, heard, heard_seq, begun, begun_seq, mail, counters, sending, hearing
-):
+def replay(events, start, models, state, hearing, mail, counters, factors):  # type: ignore[no-untyped-def]
     """Replay events from ``start``; returns (status, next event).
 
-    A sender's state is multiplied by ``sending`` first, and the sum of a receiver's and what it hears by ``hearing``.
+    A sender's state is multiplied by the first factor, and the sum of a receiver's and what it hears by the second.
     """
+    at_send, at_commit = factors
     p, width = models.shape[1], state.shape[1]
     for at in range(start, events.size):
         event = events[at]
@@ -52,22 +94,20 @@ def replay(  # type: ignore[no-untyped-def]
             if row < 0:
                 return row, at
             for a in range(width):
-                state[i, a] *= sending
+                state[i, a] *= at_send
                 mail.payloads[row, a] = state[i, a]
             counters[SENT] += 1
         elif kind in (DELIVER, DROP):
-            keep_heard(event, mail, heard, heard_seq)
+            keep_heard(event, mail, hearing)
         elif kind == BEGIN:
-            if heard_seq[i] != event.cause:
+            if not begin(event, hearing):
                 return UNHEARD, at
-            copy_row(heard[i], begun[i])
-            begun_seq[i] = event.seq
         elif kind == COMMIT:
-            if heard_seq[i] != event.cause and begun_seq[i] != event.cause:
+            other = used(event, hearing)
+            if other.size == 0:
                 return UNHEARD, at
-            used = heard if heard_seq[i] == event.cause else begun
             for a in range(width):
-                state[i, a] = hearing * (state[i, a] + used[i, a])
+                state[i, a] = at_commit * (state[i, a] + other[a])
             if width > p:
                 for a in range(p):
                     models[i, a] = state[i, a] / state[i, p]
@@ -95,10 +135,8 @@ class AveragingReplay(ModelReplay):
     def __init__(self, start: np.ndarray):
         super().__init__(start)
         self._state = self._first_state()
-        n, width = self._state.shape
-        self._heard, self._heard_seq = np.empty((n, width)), np.full(n, -1, np.int64)
-        self._begun, self._begun_seq = np.empty((n, width)), np.full(n, -1, np.int64)
-        self.mail = InFlight.of(width)
+        self._hearing = Hearing.none(*self._state.shape)
+        self.mail = InFlight.of(self._state.shape[1])
 
     def _first_state(self) -> np.ndarray:
         return self.theta
@@ -116,9 +154,8 @@ class AveragingReplay(ModelReplay):
         at = 0
         while at < events.size:
             status, at = replay(
-                events, at, self.theta, self._state, self._heard, self._heard_seq, self._begun, self._begun_seq,
-                self.mail, self.counters, *self.factors,
-            )  # fmt: skip
+                events, at, self.theta, self._state, self._hearing, self.mail, self.counters, self.factors
+            )
             if status == UNHEARD:
                 raise SimulationError(
                     f"event {events['seq'][at]}: {self.name} updates a model when another is heard, not on waking"

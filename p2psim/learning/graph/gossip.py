@@ -4,9 +4,7 @@ Gradients come from compiled code either way. The kernel takes an algorithm as `
 two functions that are called by their address, with their parameters. It is compiled once for all algorithms. State:
 
 - ``models`` (:class:`p2psim.learning.graph.models.Models`): the agents' models, and their gradients;
-- ``heard`` (n, p) and ``heard_seq`` (n,): the model that each agent heard last, and the delivery that brought it;
-- ``begun`` (n, p) and ``begun_seq`` (n,): where agents take time to compute, what each has begun with, and the event
-  with which it did;
+- ``hearing`` (:class:`p2psim.learning.graph.averaging.Hearing`): models heard, and those begun to compute with;
 - messages on their way (:mod:`p2psim.learning.in_flight`).
 """
 
@@ -18,7 +16,7 @@ import numpy as np
 from p2psim.core.compiled import called_by_address, njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND
-from p2psim.learning.graph.averaging import UNHEARD, keep_heard
+from p2psim.learning.graph.averaging import UNHEARD, Hearing, begin, keep_heard, used
 from p2psim.learning.graph.models import COMMITS, NOISE_ROW, SENT, LearningReplay
 from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.in_flight import DONE, InFlight, copy_row, post
@@ -54,9 +52,8 @@ def compiled_form(
 
 @njit()
 def replay(  # type: ignore[no-untyped-def]
-    events, start, models, heard, heard_seq, begun, begun_seq, mail, counters,
-    form, ridge, records, grid, batch, violations, noise,
-):  # fmt: skip
+    events, start, models, hearing, mail, counters, form, ridge, records, grid, batch, violations, noise
+):
     """Replay events from ``start``; returns (status, next event). ``form`` is a `ForKernel`."""
     mix, step, parameters = form
     theta, gradients = models.theta, models.gradients
@@ -72,16 +69,15 @@ def replay(  # type: ignore[no-untyped-def]
             copy_row(theta[i], mail.payloads[row])
             counters[SENT] += 1
         elif kind in (DELIVER, DROP):
-            keep_heard(event, mail, heard, heard_seq)
+            keep_heard(event, mail, hearing)
         elif kind == BEGIN:
-            if heard_seq[i] != event.cause:
+            if not begin(event, hearing):
                 return UNHEARD, at
-            copy_row(heard[i], begun[i])
-            begun_seq[i] = event.seq
         elif kind == COMMIT:
-            if heard_seq[i] != event.cause and begun_seq[i] != event.cause:
+            other = used(event, hearing)
+            if other.size == 0:
                 return UNHEARD, at
-            mix(theta[i], heard[i] if heard_seq[i] == event.cause else begun[i], parameters, new)
+            mix(theta[i], other, parameters, new)
             copy_row(new, theta[i])
             if event.release >= 0:
                 models.known[i] = UNKNOWN
@@ -112,8 +108,7 @@ class CompiledGossipReplay(LearningReplay):
     def __init__(self, kind: str, form: ForKernel, task: GraphTask):
         super().__init__(task, track=False)
         self._kind, self._form = kind, form
-        self._heard, self._heard_seq = np.empty_like(self.theta), np.full(len(self.theta), -1, np.int64)
-        self._begun, self._begun_seq = np.empty_like(self.theta), np.full(len(self.theta), -1, np.int64)
+        self._hearing = Hearing.none(*self.theta.shape)
         self.mail = InFlight.of(self.theta.shape[1])
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
@@ -127,9 +122,8 @@ class CompiledGossipReplay(LearningReplay):
         self.counters[NOISE_ROW], at = 0, 0
         while at < events.size:
             status, at = replay(
-                events, at, self._models, self._heard, self._heard_seq, self._begun, self._begun_seq, self.mail,
-                self.counters, self._form, self._problem.ridge, self._records, self._grid, self._batch,
-                self.violations, noise,
+                events, at, self._models, self._hearing, self.mail, self.counters, self._form, self._problem.ridge,
+                self._records, self._grid, self._batch, self.violations, noise,
             )  # fmt: skip
             if status == UNHEARD:
                 raise unheard(self._kind)

@@ -33,7 +33,7 @@ from p2psim.learning.sgd.program import (
     let_go,
     term,
 )
-from p2psim.learning.sgd.training import arrive, is_free, post, row_of, step_size
+from p2psim.learning.sgd.training import ROW, SENT, accelerated, arrive, is_free, post, row_of, step_size
 from p2psim.network.tally import edge_of
 
 #: Which comes first.
@@ -41,9 +41,6 @@ GOSSIP_FIRST, GRADIENT_FIRST, TOGETHER = 0, 1, 2
 
 #: In place of the time of a message in pairs: whether it answers a model that its sender has just heard.
 UNASKED, ANSWER = 0.0, 1.0
-
-#: Places in the vector of counts: rows of noise used, and models sent.
-ROW, SENT = 0, 1
 
 
 class Mixing(NamedTuple):
@@ -136,15 +133,8 @@ def _stepped(program, training, agents, i, start, at, release, row):  # type: ig
     """Slot, held, of ``start`` less a step along the gradient at ``at``; momentum is the agent's."""
     g = gradient(program, at, i, release, row_of(training, row, 0))
     if training.momentum > 0.0:
-        first = program.counts[INPUTS]
-        term(program, g, 1.0)
-        if agents.velocities[i] >= 0:
-            term(program, agents.velocities[i], training.momentum)
-        fresh = combine(program, first)
-        let_go(program, agents.velocities[i])
-        let_go(program, g)
-        agents.velocities[i] = hold(program, fresh)
-        g = fresh
+        g = accelerated(program, agents.velocities[i], g, training.momentum)
+        agents.velocities[i] = hold(program, g)
     first = program.counts[INPUTS]
     term(program, start, 1.0)
     term(program, g, -step_size(training.code, training.first, training.second, training.third, release))

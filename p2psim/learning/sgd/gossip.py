@@ -29,13 +29,10 @@ from p2psim.learning.sgd.program import (
     let_go,
     term,
 )
-from p2psim.learning.sgd.training import arrive, is_free, post, train
+from p2psim.learning.sgd.training import ROW, SENT, arrive, is_free, post, train
 
 #: How a model is made of the one that was heard and the one before.
 WALK, MERGE_UPDATE, UPDATE_MERGE = 0, 1, 2
-
-#: Places in the vector of counts: rows of noise used, and models sent.
-ROW, SENT = 0, 1
 
 
 class Merging(NamedTuple):

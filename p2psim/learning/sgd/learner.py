@@ -24,7 +24,7 @@ from p2psim.learning.sgd.program import (
     let_go,
     term,
 )
-from p2psim.learning.sgd.training import arrive, is_free, post, train
+from p2psim.learning.sgd.training import ROW, SENT, accelerated, arrive, is_free, post, train
 
 #: What the learner does with answers.
 AVERAGE, BLEND, BUFFER = 0, 1, 2
@@ -35,9 +35,9 @@ NO_DISCOUNT, INVERSE, EXPONENTIAL, POLYNOMIAL, HINGE = 0, 1, 2, 3, 4
 #: Places in the vector of slots: the learner's model, and its velocity.
 MODEL, VELOCITY = 0, 1
 
-#: Places in the vector of counts: rows of noise used, commits, answers in the buffer, and models sent; then the slot of
-#: the answer that came last, and the number of commits before the model that it was trained from.
-ROW, COMMITS, BUFFERED, SENT, ANSWER, VERSION = 0, 1, 2, 3, 4, 5
+#: Places in the vector of counts after `ROW` and `SENT`: commits, answers in the buffer, the slot of the answer that
+#: came last, and the number of commits before the model that it was trained from.
+COMMITS, BUFFERED, ANSWER, VERSION = 2, 3, 4, 5
 
 
 class LearnerRule(NamedTuple):
@@ -132,14 +132,7 @@ def _step(program, rule, slots, first):  # type: ignore[no-untyped-def]
     """Let the learner step along the sum of the terms from place ``first`` on, which is a change of its model."""
     change = combine(program, first)
     if rule.momentum > 0.0:
-        first = program.counts[INPUTS]
-        term(program, change, 1.0)
-        if slots[VELOCITY] >= 0:
-            term(program, slots[VELOCITY], rule.momentum)
-        fresh = combine(program, first)
-        let_go(program, slots[VELOCITY])
-        let_go(program, change)
-        slots[VELOCITY] = change = fresh
+        slots[VELOCITY] = change = accelerated(program, slots[VELOCITY], change, rule.momentum)
     first = program.counts[INPUTS]
     term(program, slots[MODEL], 1.0)
     term(program, change, rule.step)

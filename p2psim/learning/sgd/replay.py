@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from p2psim.core.events import WAKE
 from p2psim.learning.sgd import decentralised, gossip, learner
 from p2psim.learning.sgd.execute import executor_of
 from p2psim.learning.sgd.program import FREE, PLANNED, Program
-from p2psim.learning.sgd.training import Mail, Training, room_to_train
+from p2psim.learning.sgd.training import ROW, SENT, Mail, Training, room_to_train
 from p2psim.privacy.releases import Violations
 
 if TYPE_CHECKING:
@@ -29,22 +29,37 @@ Room = tuple[int, int, int]
 _INSTRUCTIONS = 4096
 
 
-class Planner(ABC):
+class Planner:
     """Turns events into instructions; slot 0 holds the first model.
 
-    Attributes
+    Parameters
     ----------
+    kernel : callable
+        Writes instructions, such as `gossip.plan`.
+    state : tuple
+        What it takes besides events, the program and its room: how agents train, and what they hold.
+    counts : ndarray of int64
+        Counts that it keeps, first `ROW` and `SENT`.
+    models : ndarray of int64
+        Slots of the models that are measured: the learner's, or one an agent.
+    holders : int
+        How many hold slot 0 at first.
     room : tuple of int
         Slots, instructions and inputs that one event takes at most.
     """
 
-    room: Room
+    def __init__(
+        self,
+        kernel: Callable[..., tuple[int, int]],
+        state: tuple[Any, ...],
+        counts: np.ndarray,
+        models: np.ndarray,
+        holders: int,
+        room: Room,
+    ):
+        self._kernel, self._state, self._counts = kernel, state, counts
+        self.models, self.holders, self.room = models, holders, room
 
-    @abstractmethod
-    def begin(self, program: Program) -> None:
-        """Hold slot 0 for all whose first model it is."""
-
-    @abstractmethod
     def plan(
         self, events: np.ndarray, start: int, stop: int, receivers: np.ndarray, program: Program, mail: Mail
     ) -> tuple[int, int]:
@@ -52,20 +67,19 @@ class Planner(ABC):
 
         ``receivers`` is to how many each event is sent. Noise is read from row 0 of those of these events on.
         """
+        status, at = self._kernel(
+            events, start, stop, receivers, program, self.room, *self._state, self._counts, mail
+        )
+        return int(status), int(at)
 
     @property
-    @abstractmethod
-    def models(self) -> np.ndarray:
-        """Slots of the models that are measured: the learner's, or one an agent."""
-
-    @property
-    @abstractmethod
     def sent(self) -> int:
         """Models sent so far."""
+        return int(self._counts[SENT])
 
-    @abstractmethod
     def restart_noise(self) -> None:
         """Read noise from row 0 on again."""
+        self._counts[ROW] = 0
 
 
 class ModelsReplay(ABC):
@@ -130,7 +144,7 @@ class TrainingReplay(ModelsReplay):
         self._mail, self._executor, self._receivers = Mail.empty(), executor_of(task, slots), receivers
         # The first model is in slot 0, the first one that is taken.
         self._program.counts[FREE] -= 1
-        planner.begin(self._program)
+        self._program.holders[0] = planner.holders
         super().__init__(task)
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
@@ -177,7 +191,7 @@ class DecentralisedPlanner(Planner):
     """Of decentralised SGD. On a graph that changes W is that of the moment, in rounds of their beginning."""
 
     def __init__(self, training: Training, order: str, exchange: Exchange, weights: MomentWeights):
-        self._training, self._weights, links = training, weights, weights.graph
+        self._weights, links = weights, weights.graph
         self._mixing = decentralised.Mixing(
             _ORDERS[order],
             not exchange.sends_to_all,
@@ -186,13 +200,10 @@ class DecentralisedPlanner(Planner):
             links.indices,
             weights.values,
         )
-        self._agents = decentralised.Agents.first(np.zeros(links.agents, np.int64), links.indices.size)
-        self._counts = np.zeros(2, np.int64)
-        self.room = 6, 5, 8 + int(np.diff(links.indptr).max(initial=0))
-
-    def begin(self, program: Program) -> None:
-        """See `Planner.begin`."""
-        program.holders[0] = self._agents.models.size
+        agents = decentralised.Agents.first(np.zeros(links.agents, np.int64), links.indices.size)
+        room = 6, 5, 8 + int(np.diff(links.indptr).max(initial=0))
+        state, counts = (training, self._mixing, agents), np.zeros(2, np.int64)
+        super().__init__(decentralised.plan, state, counts, agents.models, links.agents, room)
 
     def plan(
         self, events: np.ndarray, start: int, stop: int, receivers: np.ndarray, program: Program, mail: Mail
@@ -210,100 +221,27 @@ class DecentralisedPlanner(Planner):
                 self._weights.advance(float(times[here]))
             later = int(np.searchsorted(times, self._weights.upcoming))
             until = int(turns[later]) if later < turns.size else stop
-            last, start = decentralised.plan(
-                events, start, until, receivers, program, self.room, self._training, self._mixing, self._agents,
-                self._counts, mail,
-            )  # fmt: skip
-        return int(last), int(start)
-
-    @property
-    def models(self) -> np.ndarray:
-        """See `Planner.models`."""
-        return self._agents.models
-
-    @property
-    def sent(self) -> int:
-        """See `Planner.sent`."""
-        return int(self._counts[decentralised.SENT])
-
-    def restart_noise(self) -> None:
-        """See `Planner.restart_noise`."""
-        self._counts[decentralised.ROW] = 0
+            last, start = super().plan(events, start, until, receivers, program, mail)
+        return last, start
 
 
 class GossipPlanner(Planner):
     """Of gossip learning."""
 
     def __init__(self, training: Training, merge: str, by_age: bool, agents: int):
-        self._training, self._merging = training, gossip.Merging(_MERGES[merge], by_age)
-        self._walkers = gossip.Walkers.first(np.zeros(agents, np.int64))
-        self._counts = np.zeros(2, np.int64)
+        walkers = gossip.Walkers.first(np.zeros(agents, np.int64))
         slots, instructions, inputs = room_to_train(training.steps)
-        self.room = 2 * slots + 3, 2 * instructions + 1, 2 * inputs + 2
-
-    def begin(self, program: Program) -> None:
-        """See `Planner.begin`."""
-        program.holders[0] = 2 * self._walkers.models.size
-
-    def plan(
-        self, events: np.ndarray, start: int, stop: int, receivers: np.ndarray, program: Program, mail: Mail
-    ) -> tuple[int, int]:
-        """See `Planner.plan`."""
-        status, at = gossip.plan(
-            events, start, stop, receivers, program, self.room, self._training, self._merging, self._walkers,
-            self._counts, mail,
-        )  # fmt: skip
-        return int(status), int(at)
-
-    @property
-    def models(self) -> np.ndarray:
-        """See `Planner.models`."""
-        return self._walkers.models
-
-    @property
-    def sent(self) -> int:
-        """See `Planner.sent`."""
-        return int(self._counts[gossip.SENT])
-
-    def restart_noise(self) -> None:
-        """See `Planner.restart_noise`."""
-        self._counts[gossip.ROW] = 0
+        room = 2 * slots + 3, 2 * instructions + 1, 2 * inputs + 2
+        state, counts = (training, gossip.Merging(_MERGES[merge], by_age), walkers), np.zeros(2, np.int64)
+        super().__init__(gossip.plan, state, counts, walkers.models, 2 * agents, room)
 
 
 class LearnerPlanner(Planner):
     """Of a central learner; ``weights`` (N,) are what answers count beside others, ``steps`` (N,) those of each."""
 
     def __init__(self, training: Training, rule: learner.LearnerRule, weights: np.ndarray, steps: np.ndarray):
-        self._training, self._rule = training, rule
-        self._owners = learner.Owners.first(weights, steps, rule.size)
-        self._slots, self._counts = np.array([0, -1]), learner.first_counts()
+        models = np.array([0, -1])
         slots, instructions, inputs = room_to_train(int(steps.max(initial=1)))
-        self.room = slots + 4, instructions + 4, inputs + weights.size + rule.size + 8
-
-    def begin(self, program: Program) -> None:
-        """See `Planner.begin`."""
-        program.holders[0] = 1
-
-    def plan(
-        self, events: np.ndarray, start: int, stop: int, receivers: np.ndarray, program: Program, mail: Mail
-    ) -> tuple[int, int]:
-        """See `Planner.plan`."""
-        status, at = learner.plan(
-            events, start, stop, receivers, program, self.room, self._training, self._rule, self._slots,
-            self._owners, self._counts, mail,
-        )  # fmt: skip
-        return int(status), int(at)
-
-    @property
-    def models(self) -> np.ndarray:
-        """See `Planner.models`."""
-        return self._slots[:1]
-
-    @property
-    def sent(self) -> int:
-        """See `Planner.sent`."""
-        return int(self._counts[learner.SENT])
-
-    def restart_noise(self) -> None:
-        """See `Planner.restart_noise`."""
-        self._counts[learner.ROW] = 0
+        room = slots + 4, instructions + 4, inputs + weights.size + rule.size + 8
+        state = training, rule, models, learner.Owners.first(weights, steps, rule.size)
+        super().__init__(learner.plan, state, learner.first_counts(), models[:1], 1, room)

@@ -75,6 +75,19 @@ def row_of(training, query_row, step):  # type: ignore[no-untyped-def]
 
 
 @njit()
+def accelerated(program, velocity, change, momentum):  # type: ignore[no-untyped-def]
+    """Slot, held, of a change plus momentum times the velocity before, if there is one; both are let go."""
+    first = program.counts[INPUTS]
+    term(program, change, 1.0)
+    if velocity >= 0:
+        term(program, velocity, momentum)
+    fresh = combine(program, first)
+    let_go(program, velocity)
+    let_go(program, change)
+    return fresh
+
+
+@njit()
 def train(program, training, steps, at, agent, release, row, t):  # type: ignore[no-untyped-def]
     """Write the local steps of a release from a model on; returns the slot of the result, held. See `room_to_train`.
 
@@ -96,14 +109,7 @@ def train(program, training, steps, at, agent, release, row, t):  # type: ignore
     for s in range(steps):
         g = gradient(program, here, agent, release * steps + s, row_of(training, row, s))
         if training.momentum > 0.0:
-            first = program.counts[INPUTS]
-            term(program, g, 1.0)
-            if velocity >= 0:
-                term(program, velocity, training.momentum)
-            fresh = combine(program, first)
-            let_go(program, velocity)
-            let_go(program, g)
-            velocity = g = fresh
+            velocity = g = accelerated(program, velocity, g, training.momentum)
         first = program.counts[INPUTS]
         term(program, here, 1.0 - (eta * training.proximal if s > 0 else 0.0))
         term(program, g, -eta)
@@ -123,6 +129,9 @@ def room_to_train(steps: int) -> tuple[int, int, int]:
     """Slots, instructions and inputs that one release of so many steps takes at most."""
     return 6, 3 * steps, 5 * steps
 
+
+#: First places in the vectors of counts of planners: rows of noise used, and models sent.
+ROW, SENT = 0, 1
 
 #: Columns of `Mail.places`: number of the send (−1 for none), slot, and receivers that are waited for.
 _SEND, _SLOT, _LEFT = 0, 1, 2
