@@ -31,14 +31,14 @@ Fill = Callable[[np.ndarray], int]
 
 @njit(allocates=False)
 def _fill(  # type: ignore[no-untyped-def]
-    out, pattern, hears, one_sided, asks, key, peer_key, miss_key, rates, misses, indptr, indices, running, limits,
-    goes_on, last_time, times, agents, places, begun, releases, versions, wire, counters,
+    out, pattern, hears, one_sided, asks, key, peer_key, miss_key, rates, misses, indptr, indices, running, last_time,
+    times, agents, places, begun, run, wire,
 ):  # fmt: skip
     """Write events until fewer than one wake's worth of room is left, or the run is over; returns how many.
 
     ``indices`` is None where a learner asks the owner that wakes: nothing of graphs is compiled then.
     """
-    at = 0
+    at, counters, versions = 0, run.counters, run.versions
     room = 1 + ideal.MOST
     for i in range(indptr.size - 1):
         room = max(room, 3 + indptr[i + 1] - indptr[i])
@@ -51,7 +51,7 @@ def _fill(  # type: ignore[no-untyped-def]
         if misses is not None:
             missed = uniform(miss_key, np.int64(i), places[i]) < misses[i]
         # Who updates on hearing only tells its model when it pushes, which needs no release.
-        spent = releases[i] >= limits[i] and not goes_on and not (hears and pattern == st.PUSH)
+        spent = run.releases[i] >= run.limits[i] and not run.goes_on and not (hears and pattern == st.PUSH)
         wake = counters[ideal.SEQ]
         if not missed:
             counters[ideal.SEQ] += 1
@@ -59,14 +59,14 @@ def _fill(  # type: ignore[no-untyped-def]
             at += 1
         if not missed and not spent:
             if indices is None:
-                at = _serve(out, at, now, i, wake, limits, releases, wire, counters)
+                at = _serve(out, at, now, i, wake, run, wire)
             elif asks is not None and not asks[i]:
                 # It only answers, and updates alone.
-                release = ideal.make_release(i, limits, goes_on, releases, counters)
-                at = ideal.commit(out, at, now, i, NOBODY, wake, release, versions, counters)
+                release = ideal.make_release(i, run)
+                at = ideal.commit(out, at, now, i, NOBODY, wake, release, run)
             elif pattern == st.BROADCAST or (pattern == st.PUSH and not hears):
-                release = ideal.make_release(i, limits, goes_on, releases, counters)
-                at = ideal.commit(out, at, now, i, NOBODY, wake, release, versions, counters)
+                release = ideal.make_release(i, run)
+                at = ideal.commit(out, at, now, i, NOBODY, wake, release, run)
                 if counters[ideal.STATE] == st.RUNNING:
                     first, near = indptr[i], indptr[i + 1] - indptr[i]
                     if pattern == st.PUSH:
@@ -76,10 +76,7 @@ def _fill(  # type: ignore[no-untyped-def]
             else:
                 link = ideal.draw_link(peer_key, i, begun[i], indptr, running)
                 begun[i] += 1
-                at = ideal.meet(
-                    out, at, now, i, indices[link], link, wake, pattern, one_sided, limits, goes_on, releases,
-                    versions, wire, counters,
-                )  # fmt: skip
+                at = ideal.meet(out, at, now, i, indices[link], link, wake, pattern, one_sided, run, wire)
             if counters[ideal.STATE] == st.RUNNING and counters[ideal.ABLE] == 0:
                 counters[ideal.STATE] = st.EXHAUSTED
             if counters[ideal.STATE] != st.RUNNING:
@@ -91,14 +88,15 @@ def _fill(  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _serve(out, at, now, i, wake, limits, releases, wire, counters):  # type: ignore[no-untyped-def]
+def _serve(out, at, now, i, wake, run, wire):  # type: ignore[no-untyped-def]
     """Write a query to an owner, its answer and the learner's commit, as far as it comes; returns the place after."""
+    counters = run.counters
     k = counters[ideal.TOTAL]
     ideal.put(out, at, wake + 1, now, SEND, LEARNER, i, k, wake, NONE, OK)
     if not ideal.end_message(out, at + 1, wake + 2, now, i, LEARNER, i, k, wake + 1, NONE, wire):
         counters[ideal.SEQ] += 2
         return at + 2
-    release = ideal.make_release(i, limits, False, releases, counters)
+    release = ideal.make_release(i, run)
     ideal.put(out, at + 2, wake + 3, now, SEND, i, LEARNER, k, wake + 2, release, OK)
     if not ideal.end_message(out, at + 3, wake + 4, now, LEARNER, i, i, k, wake + 3, release, wire):
         counters[ideal.SEQ] += 4
@@ -162,14 +160,19 @@ class IdealRun:
         n, most = network.links.agents, np.iinfo(np.int64).max
         self._network, self._form = network, network.exchange.compiled(network.links)
         self._misses, self._wire = _misses(network, self._streams), _wire(network, self._streams)
-        self._limits = limits if limits is not None else np.full(n, most)
         self._time = time if time is not None else np.inf
-        self._counters = np.array([0, 0, n, st.RUNNING, commits if commits is not None else most])
+        self._progress = ideal.Progress(
+            limits if limits is not None else np.full(n, most),
+            network.goes_on,
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.array([0, 0, n, st.RUNNING, commits if commits is not None else most]),
+        )
 
     @property
     def ended(self) -> str:
         """How the run ended; empty while it goes on."""
-        return st.ENDS[self._counters[ideal.STATE]]
+        return st.ENDS[self._progress.counters[ideal.STATE]]
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""
@@ -180,9 +183,9 @@ class IdealRun:
         return st.in_chunks(
             self._chunk,
             least,
-            lambda: self._counters[ideal.STATE] == st.RUNNING,
+            lambda: self._progress.counters[ideal.STATE] == st.RUNNING,
             lambda out, kept: kept + fill(out[kept:]),
-            least * float(self._counters[ideal.LAST]),
+            least * float(self._progress.counters[ideal.LAST]),
         )
 
     def _wakes(self) -> tuple[Fill, int]:
@@ -193,9 +196,8 @@ class IdealRun:
         n = links.agents
         times, agents = np.empty(n), np.empty(n, np.int32)
         ideal.first_ticks(key, self._rates, times, agents)
-        places, begun, releases, versions = (np.zeros(n, np.int64) for _ in range(4))
-        hears, goes_on = self._network.updates == "hear", self._network.goes_on
-        one_sided = not self._network.answerer_releases
+        places, begun = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        hears, one_sided = self._network.updates == "hear", not self._network.answerer_releases
         pattern, asks = st.PATTERNS[form.pattern], form.arrays.get("asks")
         peer_key, miss_key = self._streams.key("peers"), self._streams.key("availability")
         indices = links.indices if pattern != st.REQUEST else None
@@ -203,8 +205,7 @@ class IdealRun:
         def fill(out: np.ndarray) -> int:
             return _fill(
                 out, pattern, hears, one_sided, asks, key, peer_key, miss_key, self._rates, self._misses,
-                links.indptr, indices, running, self._limits, goes_on, self._time,
-                times, agents, places, begun, releases, versions, self._wire, self._counters,
+                links.indptr, indices, running, self._time, times, agents, places, begun, self._progress, self._wire,
             )  # fmt: skip
 
         return fill, max(1 + ideal.MOST, 3 + int(np.diff(links.indptr).max()))
@@ -212,14 +213,14 @@ class IdealRun:
     def _rounds(self) -> tuple[Fill, int]:
         """What writes events round by round, and the room that it needs for one."""
         settings, asked, n = self._form.settings, self._form.arrays["asked"], self._network.links.agents
-        heard, releases = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        heard = np.zeros(n, np.int64)
         miss_key, choice_key = self._streams.key("availability"), self._streams.key("participants")
         interval, some = settings["interval"], np.int64(settings["some"])
 
         def fill(out: np.ndarray) -> int:
             return ideal.fill(
-                out, interval, choice_key, some, asked, miss_key, self._misses, self._limits, self._time,
-                heard, releases, self._wire, self._counters,
+                out, interval, choice_key, some, asked, miss_key, self._misses, self._time, heard, self._progress,
+                self._wire,
             )  # fmt: skip
 
         return fill, 2 + 4 * n
@@ -230,14 +231,13 @@ class IdealRun:
 
         network, links, interval = self._network, self._network.links, self._form.settings["interval"]
         n, wakes = links.agents, self._form.arrays["wakes"]
-        ticks, releases, versions = (np.zeros(n, np.int64) for _ in range(3))
+        ticks = np.zeros(n, np.int64)
         miss_key = self._streams.key("availability")
 
         def fill(out: np.ndarray) -> int:
             return synchronous.fill(
-                out, interval, network.updates == "hear", miss_key, self._misses, self._limits,
-                network.goes_on, self._time, links.indptr, links.indices, ticks, releases, versions, wakes,
-                self._wire, self._counters,
+                out, interval, network.updates == "hear", miss_key, self._misses, self._time, links.indptr,
+                links.indices, ticks, wakes, self._progress, self._wire,
             )  # fmt: skip
 
         return fill, 3 * n + links.indices.size

@@ -145,6 +145,28 @@ def draw_links(key, agent, place, size, indptr, running):  # type: ignore[no-unt
 SEQ, TOTAL, ABLE, STATE, LAST = range(5)
 
 
+class Progress(NamedTuple):
+    """What agents have done, and may do.
+
+    Attributes
+    ----------
+    limits : ndarray of int64, shape (n,)
+        The most releases of each.
+    goes_on : bool
+        Whether those that may make no more releases go on without.
+    releases, versions : ndarray of int64, shape (n,)
+        Releases and commits of each.
+    counters : ndarray of int64
+        `SEQ`, `TOTAL`, `ABLE`, `STATE` and `LAST`.
+    """
+
+    limits: np.ndarray
+    goes_on: bool
+    releases: np.ndarray
+    versions: np.ndarray
+    counters: np.ndarray
+
+
 class Wire(NamedTuple):
     """What becomes of messages.
 
@@ -179,22 +201,23 @@ def put(out, at, seq, time, kind, agent, peer, version, cause, release, outcome)
 
 
 @njit(inline="always")
-def make_release(agent, limits, goes_on, releases, counters):  # type: ignore[no-untyped-def]
+def make_release(agent, run):  # type: ignore[no-untyped-def]
     """Number of the release that an agent makes now; `NONE` if it may make no more."""
-    number = releases[agent]
-    if number >= limits[agent]:
+    number, limit = run.releases[agent], run.limits[agent]
+    if number >= limit:
         return NONE
-    releases[agent] = number + 1
-    if number + 1 == limits[agent] and not goes_on:
-        counters[ABLE] -= 1
+    run.releases[agent] = number + 1
+    if number + 1 == limit and not run.goes_on:
+        run.counters[ABLE] -= 1
     return number
 
 
-@njit()
-def commit(out, at, now, agent, peer, cause, release, versions, counters):  # type: ignore[no-untyped-def]
+@njit(allocates=False)
+def commit(out, at, now, agent, peer, cause, release, run):  # type: ignore[no-untyped-def]
     """Write an agent's commit; ends the run if it was the last."""
-    versions[agent] += 1
-    put(out, at, counters[SEQ], now, COMMIT, agent, peer, versions[agent], cause, release, OK)
+    counters = run.counters
+    run.versions[agent] += 1
+    put(out, at, counters[SEQ], now, COMMIT, agent, peer, run.versions[agent], cause, release, OK)
     counters[SEQ] += 1
     counters[TOTAL] += 1
     if counters[TOTAL] == counters[LAST]:
@@ -224,55 +247,53 @@ MOST = 6
 
 
 @njit(allocates=False)
-def meet(  # type: ignore[no-untyped-def]
-    out, at, now, i, j, link, wake, mode, one_sided, limits, goes_on, releases, versions, wire, counters,
-):  # fmt: skip
+def meet(out, at, now, i, j, link, wake, mode, one_sided, run, wire):  # type: ignore[no-untyped-def]
     """Write what follows when an agent turns to a neighbour, updates being made on hearing; returns the place after."""
-    release = NONE
+    release, versions, counters = NONE, run.versions, run.counters
     if mode == st.EDGE:
-        release = make_release(i, limits, goes_on, releases, counters)
+        release = make_release(i, run)
     version = NONE if mode == st.PULL else versions[i]
-    arrives, heard = _message(out, at, now, i, j, link, version, wake, release, wire, counters)
+    arrives, heard = _message(out, at, now, i, j, link, version, wake, release, run, wire)
     at += 2
     if arrives and mode == st.PUSH:
-        at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
+        at = _update(out, at, now, j, i, heard, run)
     elif arrives and mode == st.EDGE:
-        if goes_on or releases[j] < limits[j]:
-            release = make_release(j, limits, goes_on, releases, counters)
-            arrives, back = _message(out, at, now, j, i, link, versions[j], heard, release, wire, counters)
+        if run.goes_on or run.releases[j] < run.limits[j]:
+            release = make_release(j, run)
+            arrives, back = _message(out, at, now, j, i, link, versions[j], heard, release, run, wire)
             at += 2
             if arrives:
-                at = commit(out, at, now, i, j, back, NONE, versions, counters)
+                at = commit(out, at, now, i, j, back, NONE, run)
     elif arrives:
-        arrives, back = _message(out, at, now, j, i, link, versions[j], heard, NONE, wire, counters)
+        arrives, back = _message(out, at, now, j, i, link, versions[j], heard, NONE, run, wire)
         at += 2
         if arrives:
-            at = _update(out, at, now, i, j, back, limits, goes_on, releases, versions, counters)
+            at = _update(out, at, now, i, j, back, run)
         if mode == st.PUSH_PULL and one_sided:
             if counters[STATE] != st.BY_COMMITS:
-                at = commit(out, at, now, j, i, heard, NONE, versions, counters)
+                at = commit(out, at, now, j, i, heard, NONE, run)
         elif mode == st.PUSH_PULL and counters[STATE] == st.RUNNING:
-            at = _update(out, at, now, j, i, heard, limits, goes_on, releases, versions, counters)
+            at = _update(out, at, now, j, i, heard, run)
     return at
 
 
 @njit(allocates=False)
-def _message(out, at, now, sender, receiver, link, version, cause, release, wire, counters):  # type: ignore[no-untyped-def]
+def _message(out, at, now, sender, receiver, link, version, cause, release, run, wire):  # type: ignore[no-untyped-def]
     """Write a send and its end; returns whether it has arrived, and the number of its end."""
-    sent = counters[SEQ]
-    counters[SEQ] += 2
+    sent = run.counters[SEQ]
+    run.counters[SEQ] += 2
     put(out, at, sent, now, SEND, sender, receiver, version, cause, release, OK)
     arrives = end_message(out, at + 1, sent + 1, now, receiver, sender, link, version, sent, release, wire)
     return arrives, sent + 1
 
 
 @njit(allocates=False)
-def _update(out, at, now, agent, peer, cause, limits, goes_on, releases, versions, counters):  # type: ignore[no-untyped-def]
+def _update(out, at, now, agent, peer, cause, run):  # type: ignore[no-untyped-def]
     """Write a commit with what was heard, if its agent may make one."""
-    if releases[agent] >= limits[agent] and not goes_on:
+    if run.releases[agent] >= run.limits[agent] and not run.goes_on:
         return at
-    release = make_release(agent, limits, goes_on, releases, counters)
-    at = commit(out, at, now, agent, peer, cause, release, versions, counters)
+    counters = run.counters
+    at = commit(out, at, now, agent, peer, cause, make_release(agent, run), run)
     if counters[STATE] == st.RUNNING and counters[ABLE] == 0:
         counters[STATE] = st.EXHAUSTED
     return at
@@ -291,16 +312,16 @@ def draw_owners(marks, owners, key, place, some):  # type: ignore[no-untyped-def
 
 @njit(allocates=False)
 def fill(  # type: ignore[no-untyped-def]
-    out, interval, choice_key, some, asked, miss_key, misses, limits, last_time, heard, releases, wire, counters,
-):  # fmt: skip
+    out, interval, choice_key, some, asked, miss_key, misses, last_time, heard, run, wire
+):
     """Write rounds until there is no room for another, or the run is over; returns how many events.
 
     ``some`` owners are drawn for each round, all of them where it is 0; ``asked`` (N,) marks them. ``heard`` (N,)
     counts the queries at which each owner could have missed one, each the place of a draw. Other arguments as in
     `p2psim.network.compiled_engine.engine`.
     """
-    owners = releases.size
-    at = 0
+    releases, limits, counters = run.releases, run.limits, run.counters
+    owners, at = releases.size, 0
     while at + 2 + 4 * owners <= out.size:
         began = until((counters[TOTAL] + 1) * interval, last_time)
         if began > last_time:
@@ -335,7 +356,7 @@ def fill(  # type: ignore[no-untyped-def]
                     at += 1
                     seq += 1
                     continue
-            release = make_release(i, limits, False, releases, counters)
+            release = make_release(i, run)
             put(out, at, seq, began, SEND, i, LEARNER, k, seq - 1, release, OK)
             end_message(out, at + 1, seq + 1, began, LEARNER, i, i, k, seq, release, wire)
             at += 2

@@ -196,14 +196,14 @@ def cancel_work(m, agent):  # type: ignore[no-untyped-def]
 
 @njit()
 def fill(  # type: ignore[no-untyped-def]
-    out, interval, hears, miss_key, misses, limits, goes_on, last_time, indptr, indices, ticks, releases, versions,
-    wakes, wire, counters,
-):  # fmt: skip
+    out, interval, hears, miss_key, misses, last_time, indptr, indices, ticks, wakes, run, wire
+):
     """Write rounds until there is no room for another, or the run is over; returns how many events.
 
     ``ticks`` (n,) counts the rounds so far, each the place of a draw of who misses it; ``wakes`` (n,) is room. Other
     arguments as in `p2psim.network.compiled_engine.engine`.
     """
+    releases, limits, versions, counters = run.releases, run.limits, run.versions, run.counters
     n = releases.size
     at, room = 0, 3 * n + indices.size
     while at + room <= out.size:
@@ -220,14 +220,14 @@ def fill(  # type: ignore[no-untyped-def]
             ticks[i] += 1
             if missed:
                 continue
-            if releases[i] >= limits[i] and not goes_on:
+            if releases[i] >= limits[i] and not run.goes_on:
                 put(out, at, seq, now, st.WAKE, i, st.NOBODY, st.NONE, st.NONE, st.NONE, st.SPENT)
                 at += 1
                 seq += 1
                 continue
             wakes[i] = seq
             put(out, at, seq, now, st.WAKE, i, st.NOBODY, st.NONE, st.NONE, st.NONE, st.OK)
-            release = st.NONE if hears else make_an_ideal_release(i, limits, goes_on, releases, counters)
+            release = st.NONE if hears else make_an_ideal_release(i, run)
             first, last = indptr[i], indptr[i + 1]
             peer = np.int64(indices[first]) if last == first + 1 else st.NEIGHBOURS
             sent, version = seq + 1, versions[i]
@@ -241,8 +241,8 @@ def fill(  # type: ignore[no-untyped-def]
         counters[SEQ] = seq
         for i in range(n):
             if wakes[i] != st.NONE and counters[STATE] == st.RUNNING:
-                release = make_an_ideal_release(i, limits, goes_on, releases, counters) if hears else st.NONE
-                at = commit_ideally(out, at, now, i, st.NEIGHBOURS, wakes[i], release, versions, counters)
+                release = make_an_ideal_release(i, run) if hears else st.NONE
+                at = commit_ideally(out, at, now, i, st.NEIGHBOURS, wakes[i], release, run)
         if counters[STATE] == st.RUNNING and counters[ABLE] == 0:
             counters[STATE] = st.EXHAUSTED
         if counters[STATE] != st.RUNNING:
