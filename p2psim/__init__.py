@@ -37,7 +37,7 @@ _PUBLIC = {
     "learning.section": "LearningSection Regularizer",
     "learning.sgd.algorithms": "DecentralisedSgd FedAsync FedAvg FedBuff GossipLearning GraphTraining StarTraining",
     "learning.sgd.problem": "Answer Heard",
-    "learning.sgd.step_sizes": "CosineStep InverseStep",
+    "learning.step_sizes": "CosineStep InverseStep",
     "learning.star.algorithms": "AsyncStar SynchronousAveraging SynchronousDescent",
     "network.availability": "AllOf Always Availability Bernoulli",
     "network.availability.departures": "Join Leave Remove",

@@ -68,11 +68,11 @@ from p2psim.learning.sgd.algorithms import GraphTraining as GraphTraining
 from p2psim.learning.sgd.algorithms import StarTraining as StarTraining
 from p2psim.learning.sgd.problem import Answer as Answer
 from p2psim.learning.sgd.problem import Heard as Heard
-from p2psim.learning.sgd.step_sizes import CosineStep as CosineStep
-from p2psim.learning.sgd.step_sizes import InverseStep as InverseStep
 from p2psim.learning.star.algorithms import AsyncStar as AsyncStar
 from p2psim.learning.star.algorithms import SynchronousAveraging as SynchronousAveraging
 from p2psim.learning.star.algorithms import SynchronousDescent as SynchronousDescent
+from p2psim.learning.step_sizes import CosineStep as CosineStep
+from p2psim.learning.step_sizes import InverseStep as InverseStep
 from p2psim.network.availability import AllOf as AllOf
 from p2psim.network.availability import Always as Always
 from p2psim.network.availability import Availability as Availability

@@ -101,10 +101,9 @@ def number_of(given: int | None, agents: int | None) -> int:
     """
     if given is not None:
         check_agents(given, agents, "data.partition.agents")
-    number = given or agents
-    if number is None:
-        message = "is missing: give a number here, or in network.topology.agents"
-        raise MeaningError("data.partition.agents", message)
+    if (number := given or agents) is None:
+        what = "is missing: give a number here, or in network.topology.agents"
+        raise MeaningError("data.partition.agents", what)
     return number
 
 
@@ -125,8 +124,7 @@ def check_division(owners: Owners, labels: tuple[str, ...], rows: int, agents: i
     ------
     MeaningError
     """
-    key = "data.partition"
-    check_agents(len(owners), agents, key)
+    check_agents(len(owners), agents, key := "data.partition")
     if len(set(labels)) != len(labels) or len(labels) != len(owners):
         raise MeaningError(key, f"{kind} must give {len(owners)} owners different names, got {labels}")
     if not owners or any(not held.size for held in owners):

@@ -6,7 +6,6 @@ its owner answers (F, Remark 4), and by how old it is.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -19,6 +18,7 @@ from p2psim.core.files import DataPath, Seal, checked, sealed
 from p2psim.core.options import ByKind, Options, Positive
 from p2psim.core.text_tables import matrix_of
 from p2psim.learning.batches import batch_of
+from p2psim.learning.step_sizes import AnswerDiscount, NoDiscount
 
 if TYPE_CHECKING:
     from p2psim.learning.graph.problem import GraphProblem
@@ -125,73 +125,6 @@ Smoothness = Annotated[
         "the records (then ε does not cover the steps)"
     ),
 ]
-
-
-class AnswerDiscount(Options):
-    """Base of discounts: how an answer counts less as it ages."""
-
-    #: What kernels know the kind by (`p2psim.learning.sgd.learner.discounted`).
-    code: ClassVar[int]
-
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """Its numbers for kernels."""
-        return 0.0, 0.0
-
-    @abstractmethod
-    def weight(self, age: int) -> float:
-        """Weight of an answer to a model that ``age`` newer ones have followed: the plain form of kernels."""
-
-
-class NoDiscount(AnswerDiscount):
-    """Answers of any age count alike."""
-
-    kind: Literal["none"] = "none"
-
-    code: ClassVar[int] = 0
-
-    def weight(self, age: int) -> float:
-        """See `AnswerDiscount.weight`."""
-        return 1.0
-
-
-class InverseDiscount(AnswerDiscount):
-    """An answer to a model that k newer ones have followed counts 1/(1 + rate·k)."""
-
-    kind: Literal["inverse"] = "inverse"
-    rate: Positive = Field(1.0, description="per newer version")
-
-    code: ClassVar[int] = 1
-
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """See `AnswerDiscount.numbers`."""
-        return self.rate, 0.0
-
-    def weight(self, age: int) -> float:
-        """See `AnswerDiscount.weight`."""
-        return 1 / (1 + self.rate * age)
-
-
-class ExponentialDiscount(AnswerDiscount):
-    """An answer to a model that k newer ones have followed counts exp(−rate·k)."""
-
-    kind: Literal["exponential"] = "exponential"
-    rate: Positive = Field(0.1, description="per newer version")
-
-    code: ClassVar[int] = 2
-
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """See `AnswerDiscount.numbers`."""
-        return self.rate, 0.0
-
-    def weight(self, age: int) -> float:
-        """See `AnswerDiscount.weight`."""
-        return math.exp(-self.rate * age)
-
-
-Staleness = ByKind[NoDiscount | InverseDiscount | ExponentialDiscount]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, sampling
 from p2psim.learning.reference import drawn
 from p2psim.learning.sgd.algorithms import DecentralisedSgd
-from p2psim.learning.sgd.step_sizes import CosineStep, InverseStep
+from p2psim.learning.step_sizes import CosineStep, InverseStep
 
 ORDERS = ("gossip-then-gradient", "gradient-then-gossip", "together")
 COMPLETE = p2psim.Complete(agents=6)

@@ -15,13 +15,8 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.reference import reference_replay
-from p2psim.learning.steps import (
-    ExponentialDiscount,
-    InverseDiscount,
-    NoDiscount,
-    Weighting,
-    inverse_frequencies,
-)
+from p2psim.learning.step_sizes import ExponentialDiscount, InverseDiscount, NoDiscount
+from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.availability import Renewal
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Poll, Request

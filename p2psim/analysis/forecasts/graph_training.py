@@ -23,6 +23,7 @@ from p2psim.analysis.forecasts.star_setting import INSIDE, those_that_hold
 from p2psim.analysis.forecasts.variances import release_variances
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.core.times import upto
+from p2psim.learning.step_sizes import size_at
 from p2psim.network.changes import comes_back, rounds_of
 from p2psim.network.mixing import mixing_matrix
 from p2psim.scenario.record import EveryTime, between_records
@@ -161,7 +162,7 @@ def forecast(setting: GraphSetting) -> TrainingForecast:
     Ws = [mixing_matrix(links, algorithm.mixing).toarray() for links in rounds_of(cell.links)]
     Ws = Ws[1:] + Ws[:1]
     step, wanted = algorithm.step, set(rounds.tolist())
-    etas = [step if isinstance(step, float) else step.at(t) for t in range(most)]
+    etas = [size_at(step, t) for t in range(most)]
     curvature = agents.gram.mean(axis=0) + problem.l2 * np.eye(problem.dimension)
     optimum = np.linalg.lstsq(curvature, agents.moment.mean(axis=0))[0]
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from p2psim.core.options import ByKind, Count, NonNegative, Positive
+from p2psim.core.options import Count, NonNegative, Positive
 from p2psim.learning.batches import Batch, Whole
 from p2psim.learning.sgd.protocol import OfLearner, OnGraph, Order, TrainingAlgorithm
-from p2psim.learning.sgd.step_sizes import AnyStep, size_at
-from p2psim.learning.steps import AnswerDiscount, ExponentialDiscount, InverseDiscount, NoDiscount
+from p2psim.learning.step_sizes import AnyStep, Discount, NoDiscount, PolynomialDiscount, size_at
 from p2psim.network.mixing import MixingRule
 
 if TYPE_CHECKING:
@@ -157,46 +156,6 @@ class GossipLearning(GraphSgd):
         from p2psim.learning.sgd.reference import reference_gossip_learning
 
         return reference_gossip_learning(self, task, events, noise)
-
-
-class PolynomialDiscount(AnswerDiscount):
-    """An answer to a model that k newer ones have followed counts (1 + k)^−power (Xie, Koyejo, Gupta 2019)."""
-
-    kind: Literal["polynomial"] = "polynomial"
-    power: Positive = Field(0.5, description="a")
-
-    code: ClassVar[int] = 3
-
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """See `AnswerDiscount.numbers`."""
-        return self.power, 0.0
-
-    def weight(self, age: int) -> float:
-        """See `AnswerDiscount.weight`."""
-        return float((1.0 + age) ** -self.power)
-
-
-class HingeDiscount(AnswerDiscount):
-    """An answer counts 1 up to an age, and 1/(1 + rate·(k − age)) after (Xie, Koyejo, Gupta 2019)."""
-
-    kind: Literal["hinge"] = "hinge"
-    rate: Positive = Field(10.0, description="a")
-    age: NonNegative = Field(4.0, description="b")
-
-    code: ClassVar[int] = 4
-
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """See `AnswerDiscount.numbers`."""
-        return self.rate, self.age
-
-    def weight(self, age: int) -> float:
-        """See `AnswerDiscount.weight`."""
-        return 1.0 if age <= self.age else 1 / (1 + self.rate * (age - self.age))
-
-
-Discount = ByKind[NoDiscount | InverseDiscount | ExponentialDiscount | PolynomialDiscount | HingeDiscount]
 
 
 class FederatedAlgorithm(SgdAlgorithm, OfLearner):

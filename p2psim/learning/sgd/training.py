@@ -9,7 +9,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.learning.sgd.program import INPUTS, combine, gradient, let_go, term
-from p2psim.learning.sgd.step_sizes import CONSTANT, INVERSE, StepSize
+from p2psim.learning.step_sizes import CONSTANT, INVERSE, StepSize
 
 
 class Training(NamedTuple):

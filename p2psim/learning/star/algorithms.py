@@ -21,7 +21,8 @@ from p2psim.core.agent_names import AgentNames
 from p2psim.core.options import ByKind, Count, Fraction, NumberOr, OneOf, Options, Positive, Step
 from p2psim.core.randomness import generator
 from p2psim.learning.batches import Batch, Whole
-from p2psim.learning.steps import LearningAlgorithm, NoDiscount, Staleness, Weighting
+from p2psim.learning.step_sizes import NoDiscount, Staleness
+from p2psim.learning.steps import LearningAlgorithm, Weighting
 
 
 class RhoFromH(Options):

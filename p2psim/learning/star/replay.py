@@ -29,7 +29,8 @@ from p2psim.learning.owner_kernel import Records, project, snapped
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.owners import FROM_MENDED_SUMS, FROM_RECORDS, FROM_SUMS, OwnerRecords, answer
 from p2psim.learning.star.problem import StarProblem
-from p2psim.learning.steps import ExponentialDiscount, InverseDiscount, Weighting
+from p2psim.learning.step_sizes import ExponentialDiscount, InverseDiscount
+from p2psim.learning.steps import Weighting
 from p2psim.privacy.releases import Violations
 
 

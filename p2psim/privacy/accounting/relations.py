@@ -7,7 +7,9 @@ each, and the larger ε counts.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,11 +19,10 @@ from p2psim.privacy.accounting.noises import Noise, before_sampling, relative_er
 
 
 @dataclass(frozen=True)
-class RemovedFromPoisson:
-    """A noise on the sum over a Poisson sample that may hold a record, against one that cannot.
+class PoissonSample(ABC):
+    """A noise on the sum over a Poisson sample that may hold a record, and on one that cannot, in one direction.
 
-    Loss: how far a record that is added moves the sum, by the scale of the noise. The pair is (1 − q)Q₁ + qP₁ and Q₁
-    for the pair (P₁, Q₁) of the noise (Zhu, Dong, Wang 2022, Theorem 11).
+    Loss: how far a record that is added moves the sum, by the scale of the noise.
 
     Attributes
     ----------
@@ -30,6 +31,8 @@ class RemovedFromPoisson:
     rate : float
         q, in (0, 1].
     """
+
+    change: ClassVar[str]
 
     noise: Noise
     rate: float
@@ -40,73 +43,65 @@ class RemovedFromPoisson:
 
     @property
     def name(self) -> str:
-        """That of the noise, and the rate."""
-        return f"{self.noise.name} sampled at {self.rate:g}, a record removed"
+        """That of the noise, the rate, and the direction."""
+        return f"{self.noise.name} sampled at {self.rate:g}, a record {self.change}"
 
     @property
     def relative_error(self) -> float | None:
         """That of the noise's curve."""
         return relative_error(self.noise)
+
+    @property
+    @abstractmethod
+    def reverse(self) -> PoissonSample:
+        """The other direction."""
+
+    @abstractmethod
+    def above(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+        """The curve for ε ≥ 0."""
+
+    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+        """The curve for all ε: below 0 by δ(−ε) = 1 − e^{−ε}(1 − δ'(ε)), δ' that of the other direction."""
+        losses, e = np.broadcast_arrays(np.asarray(losses, dtype=float), np.asarray(epsilon, dtype=float))
+        size = np.abs(e)
+        below = 1 - np.exp(np.minimum(e, 0.0)) * (1 - self.reverse.above(losses, size))
+        return np.where(e >= 0, self.above(losses, size), below)
+
+
+class RemovedFromPoisson(PoissonSample):
+    """A record is removed: (1 − q)Q₁ + qP₁ and Q₁, for the noise's pair (P₁, Q₁) (Zhu, Dong, Wang 2022, Theorem 11)."""
+
+    change: ClassVar[str] = "removed"
 
     @property
     def reverse(self) -> AddedToPoisson:
         """The other direction."""
         return AddedToPoisson(self.noise, self.rate)
 
-    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """q·δ(ln(1 + (e^ε − 1)/q)) for ε ≥ 0; below by the other direction."""
-        return _directed(self, losses, epsilon)
-
     def above(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """The curve for ε ≥ 0."""
+        """q·δ(ln(1 + (e^ε − 1)/q)) for ε ≥ 0."""
         with np.errstate(over="ignore"):
             return np.asarray(self.rate * self.noise.delta(losses, before_sampling(epsilon, self.rate)))
 
 
-@dataclass(frozen=True)
-class AddedToPoisson:
-    """The other direction: Q₁ and (1 − q)Q₁ + qP₁; attributes as in `RemovedFromPoisson`."""
+class AddedToPoisson(PoissonSample):
+    """A record is added: Q₁ and (1 − q)Q₁ + qP₁."""
 
-    noise: Noise
-    rate: float
-
-    @property
-    def name(self) -> str:
-        """That of the noise, and the rate."""
-        return f"{self.noise.name} sampled at {self.rate:g}, a record added"
-
-    @property
-    def relative_error(self) -> float | None:
-        """That of the noise's curve."""
-        return relative_error(self.noise)
+    change: ClassVar[str] = "added"
 
     @property
     def reverse(self) -> RemovedFromPoisson:
         """The other direction."""
         return RemovedFromPoisson(self.noise, self.rate)
 
-    def delta(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """κδ(ε + ln(q/κ)), κ = 1 − (1 − q)e^ε, for ε ≥ 0, as sup_S Q₁(S)·κ − qe^ε·P₁(S); 0 where κ is not positive."""
-        return _directed(self, losses, epsilon)
-
     def above(self, losses: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
-        """The curve for ε ≥ 0."""
+        """κδ(ε + ln(q/κ)), κ = 1 − (1 − q)e^ε, for ε ≥ 0, as sup_S Q₁(S)·κ − qe^ε·P₁(S); 0 where κ is not positive."""
         with np.errstate(over="ignore"):
             kappa = self.rate - (1 - self.rate) * np.expm1(epsilon)
         possible = kappa > 0
         kappa = np.where(possible, kappa, 1.0)
         moved = np.where(possible, epsilon + np.log(self.rate / kappa), 0.0)
         return np.where(possible, kappa * self.noise.delta(losses, np.maximum(moved, 0.0)), 0.0)
-
-
-def _directed(
-    noise: RemovedFromPoisson | AddedToPoisson, losses: np.ndarray, epsilon: np.ndarray
-) -> np.ndarray:
-    """A curve for all ε: below 0 by δ(−ε) = 1 − e^{−ε}(1 − δ'(ε)), δ' that of the other direction."""
-    losses, e = np.broadcast_arrays(np.asarray(losses, dtype=float), np.asarray(epsilon, dtype=float))
-    size = np.abs(e)
-    below = 1 - np.exp(np.minimum(e, 0.0)) * (1 - noise.reverse.above(losses, size))
-    return np.where(e >= 0, noise.above(losses, size), below)
 
 
 def epsilon_of_adding_or_removing(noise: Noise, loss: float, rate: float, count: int, delta: float) -> float:
