@@ -266,6 +266,11 @@ class Network:
         return self.members or Members.unnamed(self.links.agents)
 
     @property
+    def known_rates(self) -> np.ndarray:
+        """Wakes of each agent per unit of time, shape (n,)."""
+        return self.rates if self.rates is not None else np.ones(self.links.agents)
+
+    @property
     def airtime(self) -> Airtime:
         """Time that transmissions take.
 

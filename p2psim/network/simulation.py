@@ -122,7 +122,7 @@ def simulate_events(
         raise InputError("a run needs an end: a number of commits or a finite time")
     if engine not in ENGINES:
         raise MeaningError("network.engine", f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
-    rates = network.rates if network.rates is not None else np.ones(n)
+    rates = network.known_rates
     if rates.shape != (n,) or not (np.isfinite(rates) & (rates > 0)).all():
         raise MeaningError("network.clock.rate", f"must be {n} positive finite numbers, got {rates}")
     least = 0 if network.goes_on else 1

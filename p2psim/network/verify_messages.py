@@ -1,10 +1,12 @@
 """Events and messages as the verifier of a stream reads them, and invariants of what is sent again."""
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from p2psim.core import events as ev
 from p2psim.core.errors import SimulationError
+
+T = TypeVar("T")
 
 
 class EventsError(SimulationError):
@@ -23,6 +25,12 @@ class Event(NamedTuple):
     cause: int
     release: int
     outcome: int
+
+    def known(self, value: T | None, what: str) -> T:
+        """A value that must be there."""
+        self.must(value is not None, what)
+        assert value is not None
+        return value
 
     def must(self, holds: bool, what: str) -> None:
         """Raise, naming this event, unless an invariant holds."""

@@ -54,9 +54,9 @@ class AgentRounds:
 
     def begin(self, event: Event, on_their_way: Collection[int]) -> Event:
         """Check the beginning of a work, before the send or as the round closes; returns the wake that led to it."""
-        wake, must = self._wakes.get(event.agent), event.must
-        must(wake is not None and wake.seq == event.cause, "its cause is not its agent's wake in this round")
-        assert wake is not None
+        must, no_wake = event.must, "its cause is not its agent's wake in this round"
+        wake = event.known(self._wakes.get(event.agent), no_wake)
+        must(wake.seq == event.cause, no_wake)
         must(event.agent not in self._works, "it has begun already")
         if self._works_first:
             must(event.time == self._begun, "it does not begin as it wakes")

@@ -14,25 +14,18 @@ def check_begin(state: VerifierState, event: Event) -> None:
         must(event.version == state.versions.get(agent, 0), "it does not read its model of that moment")
         state.work.check_begin(event, state.rounds.begin(event, state.open))
         return
-    waits, heard = state.work.waiting(agent, cause), state.heard.get(cause)
-    if waits is not None or heard is not None:
-        heard = waits or heard
-        assert heard is not None
+    no_cause = f"event {cause} cannot cause it, or has caused another update"
+    if (heard := state.work.waiting(agent, cause) or state.heard.get(cause)) is not None:
         origin = heard.delivery
         is_open = origin.agent == agent and heard.commits and origin.version != ev.NONE
-        must(is_open, f"event {cause} cannot cause it, or has caused another update")
+        must(is_open, no_cause)
         must(not (state.by_edge and heard.is_answer), "an answer ends the exchange of a link")
         heard.commits = False
     else:
-        known = state.causes.pop(cause, None)
+        origin = event.known(state.causes.pop(cause, None), no_cause)
         kind = ev.DELIVER if state.links.star else ev.WAKE
-        must(
-            known is not None and known.agent == agent and known.kind == kind,
-            f"event {cause} cannot cause it, or has caused another update",
-        )
-        assert known is not None
-        must(known.outcome == ev.OK, "a wake that waits causes nothing")
-        origin = known
+        must(origin.agent == agent and origin.kind == kind, no_cause)
+        must(origin.outcome == ev.OK, "a wake that waits causes nothing")
     if state.links.star:
         must(event.version == origin.version, "it reads another version than the query's")
         state.causes[event.seq] = event
@@ -121,10 +114,6 @@ def _check_gossip(state: VerifierState, event: Event) -> bool:
     must(not is_rash, "what comes before it was not computed")
     heard, origin = state.heard.get(cause), state.causes.pop(cause, None)
     must(cause != ev.NONE, "nothing caused it")
-    must(
-        heard is not None or origin is not None,
-        f"its cause, event {cause}, cannot cause a send, or has done so",
-    )
     if heard is not None:
         must(heard.delivery.agent == agent, "its cause did not happen to its sender")
         must(event.peer == heard.delivery.peer, "it answers someone else")
@@ -132,7 +121,7 @@ def _check_gossip(state: VerifierState, event: Event) -> bool:
         must(heard.answers and heard.commits, "it answers twice, or after its update")
         heard.answers = False
     else:
-        assert origin is not None
+        origin = event.known(origin, f"its cause, event {cause}, cannot cause a send, or has done so")
         is_own = origin.kind in (ev.WAKE, ev.COMMIT) and origin.agent == agent
         must(is_own, "its cause did not happen to its sender")
         must(origin.outcome == ev.OK, "a wake that waits causes no send")
@@ -194,10 +183,8 @@ def check_commit(state: VerifierState, event: Event) -> None:
         else:
             state.make_release(event)
         return
-    known = state.causes.pop(cause, None)
-    must(known is not None and known.agent == agent, no_cause)
-    assert known is not None
-    origin = known
+    origin = event.known(state.causes.pop(cause, None), no_cause)
+    must(origin.agent == agent, no_cause)
     if agent == ev.LEARNER:
         is_answer = origin.kind == ev.DELIVER and origin.peer == peer
         must(is_answer, "the learner commits without an answer of that owner")
@@ -245,8 +232,7 @@ def check_end(state: VerifierState, event: Event) -> None:
     if message is None and event.kind == ev.DROP:
         _check_undone(state, event)
         return
-    must(message is not None, f"no message is open at event {event.cause}")
-    assert message is not None
+    message = event.known(message, f"no message is open at event {event.cause}")
     send = message.send
     must(send.agent == event.peer, f"the message was sent by {send.agent}")
     must(agent in message.receivers, "the message is not for it, or has ended there")
@@ -288,10 +274,9 @@ def _check_undone(state: VerifierState, event: Event) -> None:
             must(event.release == ev.NONE, "what is not computed releases nothing")
             return
     state.work.end(agent, event.cause)
-    origin = state.causes.pop(event.cause, None)
-    is_open = origin is not None and origin.agent == agent
-    must(is_open, f"nothing that can be dropped is open at event {event.cause}")
-    assert origin is not None
+    not_open = f"nothing that can be dropped is open at event {event.cause}"
+    origin = event.known(state.causes.pop(event.cause, None), not_open)
+    must(origin.agent == agent, not_open)
     must(event.release == ev.NONE, "an answer that is not given releases nothing")
     about = event.peer, event.version
     if origin.kind in (ev.DELIVER, ev.BEGIN):

@@ -216,10 +216,9 @@ def paces(network: Network) -> tuple[float, Airtime, int]:
 
     The rate is the ticks of all clocks per unit of time, 0 where nobody has a clock.
     """
-    exchange, agents = network.exchange, network.links.agents
-    rates = network.rates if network.rates is not None else np.ones(agents)
-    rate = float(rates.sum()) if exchange.has_clocks else 0.0
-    return rate, network.airtime, exchange.places(agents)
+    exchange = network.exchange
+    rate = float(network.known_rates.sum()) if exchange.has_clocks else 0.0
+    return rate, network.airtime, exchange.places(network.links.agents)
 
 
 class Spending:

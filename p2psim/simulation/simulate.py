@@ -197,7 +197,7 @@ def early_end_warning(setup: ReplaySetup) -> list[str]:
             # Drawn owners are asked in their share of the rounds, on average.
             most = float(limits.max()) * limits.size / network.exchange.asked(limits.size)
         return [] if most >= setup.commits else [_message(f"commit {most:,.0f} of {setup.commits:,}", setup)]
-    if setup.time is None or network.rates is None or network.compute is not None:
+    if setup.time is None or network.compute is not None:
         # Who computes misses ticks, so that releases come later than with the clocks.
         return []
     if network.exchange.round_length is not None:
@@ -206,7 +206,7 @@ def early_end_warning(setup: ReplaySetup) -> list[str]:
         return [] if end >= setup.time else [_message(f"time {end:.3g} of {setup.time:g}", setup)]
     shares = np.nan_to_num(network.shares(), nan=1.0) if network.members is not None else 1.0
     each = shares * network.exchange.releases_per_wake(network.answerer_releases)
-    expected, chance = _expected_end(limits, network.rates * each, setup.time)
+    expected, chance = _expected_end(limits, network.known_rates * each, setup.time)
     return [] if chance < 0.5 else [_message(f"time {expected:.3g} of {setup.time:g}", setup)]
 
 

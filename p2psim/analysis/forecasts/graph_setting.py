@@ -91,9 +91,8 @@ def graph_setting(scenario: Scenario, case: PreparedData, replica: int, needs: N
     refuse_network(scenario, needs)
     cell = cast("GraphCell", adapter_of(scenario).cell(scenario, case, replica))
     network = cell.setup.network
-    assert network.rates is not None
     frequencies, _ = long_run_frequencies(network)
-    return GraphSetting(cell, frequencies, float(network.rates @ network.shares()), *_first(cell))
+    return GraphSetting(cell, frequencies, float(network.known_rates @ network.shares()), *_first(cell))
 
 
 def refuse_larger(most: int, what: str, number: int) -> None:

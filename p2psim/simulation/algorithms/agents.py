@@ -191,10 +191,9 @@ def long_run_frequencies(network: Network) -> tuple[np.ndarray, bool]:
 
     Where it cannot be said how often agents are there, they are taken to be there always.
     """
-    assert network.rates is not None
     shares = network.shares()
     known = not np.isnan(shares).any()
-    return answer_frequencies(network.rates, shares if known else np.ones(shares.size)), known
+    return answer_frequencies(network.known_rates, shares if known else np.ones(shares.size)), known
 
 
 def is_shared(network: Network) -> bool:

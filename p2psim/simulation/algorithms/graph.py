@@ -200,8 +200,7 @@ class GraphCell(ModelsCell):
             graph_setting.refuse_accuracies(scenario)
         graph_setting.check_baselines(scenario, case)
         network = replay.network_of(scenario, case.arrays, links, problem.dimension)
-        rates = network.rates
-        assert rates is not None
+        rates = network.known_rates
         bound, rule = graph_setting.rule_of(scenario, case, problem)
         first = graph_setting.first_models(scenario, case, problem, bound, rule, replica)
         time, updates = graph_setting.end_of(algorithm, rates, problem.agents)
@@ -257,7 +256,6 @@ class GraphCell(ModelsCell):
     def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
         """See `PreparedCell.facts`."""
         problem, setup = self.problem, self.setup
-        assert setup.network.rates is not None
-        ticks = (setup.time or 0.0) * setup.network.rates.sum()
+        ticks = (setup.time or 0.0) * setup.network.known_rates.sum()
         expected = setup.commits if setup.commits is not None else ticks
         return self.facts_of(expected, {"μ": problem.mu, "C": problem.contraction})

@@ -249,13 +249,12 @@ class LearnerCell(PreparedCell):
             _ = problem.isolated_optima  # refused before the run where they are not unique
         links = cls.links_of(scenario, case, replica)
         network = replay.network_of(scenario, arrays, links, problem.dimension)
-        assert network.rates is not None
         weighting = cls.weigh(scenario, network)
         method = cls.method_of(scenario, problem, weighting)
         bound, rule = _rule_of(scenario, case, problem, method.projects)
         # In rounds every owner answers every one, and one round less is held.
         rounds = network.exchange.in_rounds
-        shares = np.ones(problem.owners) if rounds else network.rates / network.rates.sum()
+        shares = np.ones(problem.owners) if rounds else network.known_rates / network.known_rates.sum()
         T, p, limit = algorithm.horizon, problem.dimension, replay.limit_of(scenario, case, problem.owners)
         more = {"dimension": p, "factors": weighting.at_owner}
         plan = replay.plan_releases(scenario, limit, bound, problem.records, T, shares, **more)

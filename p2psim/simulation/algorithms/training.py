@@ -79,12 +79,11 @@ class TrainingCell(ModelsCell):
         if not problem.test_y.size:
             refuse_tests(scenario)
         network = replay.network_of(scenario, arrays, links, problem.dimension)
-        assert network.rates is not None
         bound, rule = replay.claim_of(scenario, problem, _no_public_bound)
         time, commits, updates = _end(algorithm, network)
         # In rounds of a learner every owner answers each commit; elsewhere a commit is one agent's.
         in_rounds = links.star and network.exchange.in_rounds
-        shares = np.ones(problem.agents) if in_rounds else network.rates / network.rates.sum()
+        shares = np.ones(problem.agents) if in_rounds else network.known_rates / network.known_rates.sum()
         each = 1 if in_rounds else problem.agents
         queries = _queries(scenario, problem.records)
         horizon = max(1, round(updates * each)) * queries
@@ -217,7 +216,7 @@ def _no_public_bound(order: int) -> float:
 def _end(algorithm: Any, network: Network) -> tuple[float | None, int | None, float]:
     """Time and commits at which a run ends, and updates of an agent until then, or queries to an owner, on average."""
     agents, exchange = network.links.agents, network.exchange
-    rates = network.rates if network.rates is not None else np.ones(agents)
+    rates = network.known_rates
     if network.links.star:
         if algorithm.commits is not None:
             each = algorithm.commits if exchange.in_rounds else algorithm.commits / agents
