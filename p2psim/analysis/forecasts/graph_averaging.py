@@ -5,16 +5,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from p2psim.analysis.forecasts.graph_setting import (
-    MOST_NUMBERS,
-    GraphForecast,
-    GraphSetting,
-    Needs,
-    by_time,
-    graph_setting,
-    recorded_moments,
-    refuse_larger,
-)
+from p2psim.analysis.forecasts import graph_setting as graphs
 from p2psim.core.errors import MeaningError
 from p2psim.network.spectrum import weight_matrix
 from p2psim.scenario.model import Scenario
@@ -23,7 +14,7 @@ from p2psim.theory.forecasts import gossip
 
 
 @dataclass(frozen=True)
-class AveragingForecast(GraphForecast):
+class AveragingForecast(graphs.GraphForecast):
     """Expected models at all moments.
 
     Attributes
@@ -76,14 +67,14 @@ class AveragingForecast(GraphForecast):
         return {"rates": {"lambda2": self.rates.mean, "r": self.rates.square}}
 
 
-def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
+def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> graphs.GraphSetting:
     """See `p2psim.analysis.forecasts.forecast.setting`."""
     exchange, modes = scenario.network.exchange, ("push", "pull", "push-pull")
-    needs = Needs(exchange.pattern, modes, "gossip: push, pull or push-pull", False)
-    return graph_setting(scenario, case, replica, needs)
+    needs = graphs.Needs(exchange.pattern, modes, "gossip: push, pull or push-pull", False)
+    return graphs.graph_setting(scenario, case, replica, needs)
 
 
-def forecast(setting: GraphSetting) -> AveragingForecast:
+def forecast(setting: graphs.GraphSetting) -> AveragingForecast:
     """Forecast a cell.
 
     Raises
@@ -92,13 +83,13 @@ def forecast(setting: GraphSetting) -> AveragingForecast:
         If a run that ends with a number of updates is recorded by time, or there are too many agents.
     """
     setup, n, every = setting.cell.setup, len(setting.first), setting.cell.scenario.record.every
-    refuse_larger(MOST_NUMBERS, "agents of averaging", n)
+    graphs.refuse_larger(graphs.MOST_NUMBERS, "agents of averaging", n)
     step = _step(setting)
     rate = setting.rate * step.effective
     if setup.commits is not None and not isinstance(every, int):
         message = "forecasts of averaging that ends with a number of commits need steps, not times"
         raise MeaningError("record.every", message)
-    moments, _ = recorded_moments(every, setup.commits, setup.time, rate * step.commits)
+    moments, _ = graphs.recorded_moments(every, setup.commits, setup.time, rate * step.commits)
 
     def walked(steps: int, walk: gossip.Walk = gossip.commits) -> gossip.AveragingPath:
         return gossip.averaging_path(step, setting.first, steps, setting.first_covariance, walk)
@@ -108,7 +99,7 @@ def forecast(setting: GraphSetting) -> AveragingForecast:
     else:
         # Both commits of an exchange fall in one moment, so that by a time there are whole exchanges alone.
         times = moments.points if moments.axis == "time" else np.array([setup.time])
-        by_exchange = by_time(rate * times)
+        by_exchange = graphs.by_time(rate * times)
         path = walked(by_exchange.shape[1] - 1, gossip.exchanges).mixed(by_exchange)
         if moments.axis == "commits":
             steps = moments.points[:-1].astype(int)
@@ -118,7 +109,7 @@ def forecast(setting: GraphSetting) -> AveragingForecast:
     return AveragingForecast(setting, moments, path.spread / n, path.drift, path.bias, rates)
 
 
-def _step(setting: GraphSetting) -> gossip.GossipStep:
+def _step(setting: graphs.GraphSetting) -> gossip.GossipStep:
     """What an exchange does, with the losses of each link and direction."""
     cell = setting.cell
     exchange, losses = cast(Any, cell.scenario.network.exchange), cell.scenario.network.channel.losses

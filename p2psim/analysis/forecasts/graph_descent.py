@@ -7,17 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from p2psim.analysis.forecasts import graph_setting as graphs
 from p2psim.analysis.forecasts.forecast import ForecastCurve
-from p2psim.analysis.forecasts.graph_setting import (
-    MOST_NUMBERS,
-    GraphForecast,
-    GraphSetting,
-    Needs,
-    RecordedMoments,
-    graph_setting,
-    recorded_moments,
-    refuse_larger,
-)
 from p2psim.analysis.forecasts.star_setting import those_that_hold
 from p2psim.analysis.forecasts.variances import noise_at, release_variances, wants_orders
 from p2psim.core.errors import MeaningError, SimulationError
@@ -48,7 +39,7 @@ _ACCEPTED = 1e-7
 
 
 @dataclass(frozen=True)
-class DescentForecast(GraphForecast):
+class DescentForecast(graphs.GraphForecast):
     """E[Q_L] − Q_L* at all moments: bias + optimisation + order + start + Σ noise.
 
     Attributes
@@ -166,14 +157,14 @@ class DescentForecast(GraphForecast):
         return {"orders": self.orders, "bias": self.bias, "local_models": self.alone}
 
 
-def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
+def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> graphs.GraphSetting:
     """See `p2psim.analysis.forecasts.forecast.setting`."""
     why = "broadcast: otherwise neighbours know older models"
-    needs = Needs(scenario.network.exchange.kind, ("broadcast",), why, True)
-    return graph_setting(scenario, case, replica, needs)
+    needs = graphs.Needs(scenario.network.exchange.kind, ("broadcast",), why, True)
+    return graphs.graph_setting(scenario, case, replica, needs)
 
 
-def forecast(setting: GraphSetting) -> DescentForecast:
+def forecast(setting: graphs.GraphSetting) -> DescentForecast:
     """Forecast a cell: by moments where they close, else along orders of wakes that are drawn.
 
     Raises
@@ -185,12 +176,14 @@ def forecast(setting: GraphSetting) -> DescentForecast:
     """
     cell, model = setting.cell, _model(setting)
     setup = cell.setup
-    moments, wakes = recorded_moments(cell.scenario.record.every, setup.commits, setup.time, setting.rate)
+    moments, wakes = graphs.recorded_moments(
+        cell.scenario.record.every, setup.commits, setup.time, setting.rate
+    )
     bias = model.gap(model.offset)
     optimum, alone = minimise_together(cell.problem), minimise_alone(cell.problem)
     try:
         with np.errstate(over="raise", invalid="raise"):
-            drawn = model.size > MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
+            drawn = model.size > graphs.MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
             parts = (_of_orders if drawn else _of_moments)(setting, model, moments, wakes)
     except FloatingPointError:
         raise SimulationError("the expected objective grows beyond all numbers") from None
@@ -213,7 +206,7 @@ def forecast(setting: GraphSetting) -> DescentForecast:
 
 
 def _of_orders(
-    setting: GraphSetting, model: LinearDescent, moments: RecordedMoments, wakes: int
+    setting: graphs.GraphSetting, model: LinearDescent, moments: graphs.RecordedMoments, wakes: int
 ) -> GapMoments:
     cell = setting.cell
     plan, scenario = cell.setup.plan, cell.scenario
@@ -240,7 +233,7 @@ def _of_orders(
 
 
 def _of_moments(
-    setting: GraphSetting, model: LinearDescent, moments: RecordedMoments, wakes: int
+    setting: graphs.GraphSetting, model: LinearDescent, moments: graphs.RecordedMoments, wakes: int
 ) -> GapMoments:
     plan, nodes = setting.cell.setup.plan, _nodes(moments)
     # A short walk where its error does not matter, a full one where it may.
@@ -272,7 +265,7 @@ def _path(pickled: bytes, wakes: int, exact: bool) -> DescentPath:
     return path(LinearDescent(*pickle.loads(pickled)), wakes, exact)
 
 
-def _nodes(moments: RecordedMoments) -> np.ndarray:
+def _nodes(moments: graphs.RecordedMoments) -> np.ndarray:
     """Numbers of wakes at which noise is wanted: all that are needed, or enough of them to draw a curve through."""
     needed = moments.needed
     if len(needed) <= _NODES:
@@ -282,7 +275,7 @@ def _nodes(moments: RecordedMoments) -> np.ndarray:
     return np.union1d(some, exact)
 
 
-def _at_moments(moments: RecordedMoments, nodes: np.ndarray, noise: np.ndarray) -> np.ndarray:
+def _at_moments(moments: graphs.RecordedMoments, nodes: np.ndarray, noise: np.ndarray) -> np.ndarray:
     needed = moments.needed
     if len(nodes) >= len(needed) and np.isin(needed, nodes).all():
         return moments.chances[:, nodes] @ noise
@@ -292,11 +285,11 @@ def _at_moments(moments: RecordedMoments, nodes: np.ndarray, noise: np.ndarray) 
     return np.asarray(moments.chances @ np.maximum(CubicSpline(nodes, noise)(steps), 0.0))
 
 
-def _model(setting: GraphSetting) -> LinearDescent:
+def _model(setting: graphs.GraphSetting) -> LinearDescent:
     cell, problem, rule = setting.cell, setting.cell.problem, setting.cell.rule
     # Where clipped updates rest is computed from a matrix of that size.
-    most = MOST_NUMBERS if np.isfinite(rule.clip) else MOST_DRAWN
-    refuse_larger(most, "agents times coordinates", problem.agents * problem.dimension)
+    most = graphs.MOST_NUMBERS if np.isfinite(rule.clip) else MOST_DRAWN
+    graphs.refuse_larger(most, "agents times coordinates", problem.agents * problem.dimension)
     optimum = minimise_together(problem)
     rest = graph_balance(problem, optimum, rule.clip, rule.order)
     _, curvature = graph_expansion(problem, optimum)

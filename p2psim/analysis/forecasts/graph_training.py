@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from p2psim.analysis.forecasts import graph_setting as graphs
 from p2psim.analysis.forecasts.forecast import ForecastCurve
-from p2psim.analysis.forecasts.graph_setting import (
-    MOST_NUMBERS,
-    GraphForecast,
-    GraphSetting,
-    Needs,
-    RecordedMoments,
-    exactly,
-    refuse_larger,
-    refuse_network,
-)
 from p2psim.analysis.forecasts.star_setting import INSIDE, those_that_hold
 from p2psim.analysis.forecasts.variances import release_variances
 from p2psim.core.errors import MeaningError, SimulationError
@@ -36,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TrainingForecast(GraphForecast):
+class TrainingForecast(graphs.GraphForecast):
     """E[f(θ̄)] − f* at all moments: that of the expected models, and what batches and noise add.
 
     Attributes
@@ -102,12 +93,12 @@ class TrainingForecast(GraphForecast):
         return self.setting.cell.scenario.record.every
 
 
-def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSetting:
+def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> graphs.GraphSetting:
     """See `p2psim.analysis.forecasts.forecast.setting`."""
     network, algorithm = scenario.network, cast(Any, scenario.learning.algorithm)
     exchange, model, loss = network.exchange.kind, scenario.learning.trained_model, scenario.learning.loss
     why = "rounds, exchange: synchronous: otherwise agents mix models of other times"
-    refuse_network(scenario, Needs(exchange, ("synchronous",), why, True))
+    graphs.refuse_network(scenario, graphs.Needs(exchange, ("synchronous",), why, True))
     of = f"forecasts of {algorithm.kind} need"
     for place, holds, message in (
         ("network.availability", network.availability.ideal, "availability: always"),
@@ -134,13 +125,13 @@ def setting(scenario: Scenario, case: PreparedData, replica: int = 0) -> GraphSe
         raise MeaningError("network.topology", f"{of} {stays}")
     if not problem.records.all():
         raise MeaningError("data", f"{of} a record of each agent; agent {problem.records.argmin()} has none")
-    refuse_larger(MOST_NUMBERS, "agents times coordinates", n * problem.dimension)
+    graphs.refuse_larger(graphs.MOST_NUMBERS, "agents times coordinates", n * problem.dimension)
     start = np.zeros((n, problem.dimension))
     rate = n / cast(Any, network.exchange).interval
-    return GraphSetting(cell, np.full(n, 1 / n), rate, start, np.zeros((n, n)))
+    return graphs.GraphSetting(cell, np.full(n, 1 / n), rate, start, np.zeros((n, n)))
 
 
-def forecast(setting: GraphSetting) -> TrainingForecast:
+def forecast(setting: graphs.GraphSetting) -> TrainingForecast:
     """Forecast a cell.
 
     Raises
@@ -196,7 +187,7 @@ def forecast(setting: GraphSetting) -> TrainingForecast:
     return TrainingForecast(setting, moments, of_means, batches, noise, distances, approximate)
 
 
-def _moments(setting: GraphSetting) -> RecordedMoments:
+def _moments(setting: graphs.GraphSetting) -> graphs.RecordedMoments:
     """Moments of recording and the end, with the number of rounds by each."""
     setup, n = setting.cell.setup, len(setting.first)
     every, span = between_records(setting.cell.scenario.record.every)
@@ -216,12 +207,14 @@ def _moments(setting: GraphSetting) -> RecordedMoments:
         end = setup.time or float(ends[-1])
         times = span * np.arange(int(end / span) + 2)
         points = np.append(times[times < end * (1 - 1e-12)], end)
-        return RecordedMoments("time", points, exactly(np.append(upto(ends, points[:-1]), most), most + 1))
+        return graphs.RecordedMoments(
+            "time", points, graphs.exactly(np.append(upto(ends, points[:-1]), most), most + 1)
+        )
     steps = np.append(np.arange(0, most, every // n), most)
-    return RecordedMoments("commits", steps * n, exactly(steps, most + 1))
+    return graphs.RecordedMoments("commits", steps * n, graphs.exactly(steps, most + 1))
 
 
-def _variances(setting: GraphSetting, rounds: int) -> np.ndarray:
+def _variances(setting: graphs.GraphSetting, rounds: int) -> np.ndarray:
     """Variance of a coordinate of the noise of each release, shape (rounds, n): who releases when is known."""
     cell, n = cast(Any, setting.cell), len(setting.first)
     plan, algorithm = cell.setup.plan, cell.scenario.learning.algorithm

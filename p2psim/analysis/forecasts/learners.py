@@ -7,15 +7,7 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
-from p2psim.analysis.forecasts.star_setting import (
-    INSIDE,
-    Choice,
-    Plans,
-    Setting,
-    model_of,
-    reasons,
-    those_that_hold,
-)
+from p2psim.analysis.forecasts import star_setting as stars
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.simulation.algorithms import rounds, star
@@ -59,7 +51,7 @@ class StarWalk:
 
 
 @dataclass(frozen=True)
-class StarSetting(Setting):
+class StarSetting(stars.Setting):
     """Owners whose answers are applied one at a time."""
 
     cell: star.StarCell
@@ -71,8 +63,10 @@ class StarSetting(Setting):
     def of(cls, cell: star.StarCell) -> Self:
         """See `Setting.of`."""
         frequencies, known = long_run_frequencies(cell.setup.network)
-        lacking = reasons(cell, _reasons(cell)) + (() if known else (UNKNOWN,))
-        return cls(cell, model_of(cell), frequencies, np.ones(frequencies.size), cell.weighting, lacking)
+        lacking = stars.reasons(cell, _reasons(cell)) + (() if known else (UNKNOWN,))
+        return cls(
+            cell, stars.model_of(cell), frequencies, np.ones(frequencies.size), cell.weighting, lacking
+        )
 
     @property
     def answers(self) -> int:
@@ -109,9 +103,9 @@ class StarSetting(Setting):
             return True
         widest = np.maximum(moments.learner, moments.owners.max(axis=1))
         deviations = np.sqrt(np.maximum(basis**2 @ widest, 0.0))
-        return bool((INSIDE * deviations > room).any())
+        return bool((stars.INSIDE * deviations > room).any())
 
-    def choices(self, horizons: list[int], plans: Plans) -> Iterator[Choice]:
+    def choices(self, horizons: list[int], plans: stars.Plans) -> Iterator[stars.Choice]:
         """See `Setting.choices`.
 
         A path depends on the step alone, not on the horizon or the budgets, so one serves all of these. Owners' second
@@ -129,16 +123,16 @@ class StarSetting(Setting):
             for T, allocation, variances in planned:
                 noise = np.einsum("kn,kn->", walked.gain[:T][::-1], variances)
                 psi = float((walked.expected[T] + noise) / self.model.minimum)
-                yield Choice(T, step * T**2 * 2 * self.model.l2, allocation, psi)
+                yield stars.Choice(T, step * T**2 * 2 * self.model.l2, allocation, psi)
 
-    def psi_of(self, choice: Choice, plans: Plans) -> float:
+    def psi_of(self, choice: stars.Choice, plans: stars.Plans) -> float:
         """See `Setting.psi_of`: anew, with all of the owners' second moments."""
         step = choice.parameter / (choice.horizon**2 * 2 * self.model.l2)
         walked = StarWalk(path(self.star(step / self.cell.method.step), choice.horizon), self.model.minimum)
         variances = next(v for allocation, v in plans(choice.horizon) if allocation == choice.allocation)
         return float(walked.noiseless + walked.noise(variances).sum())
 
-    def factor_among(self, everybody: Setting) -> float:
+    def factor_among(self, everybody: stars.Setting) -> float:
         """See `Setting.factor_among`."""
         everybody = cast("StarSetting", everybody)
         largest, among = (one._steepest(one.weighting.settled(one.frequencies)) for one in (everybody, self))
@@ -220,7 +214,7 @@ class RoundsWalk:
 
 
 @dataclass(frozen=True)
-class RoundsSetting(Setting):
+class RoundsSetting(stars.Setting):
     """Owners who are asked in rounds."""
 
     cell: rounds.RoundsCell
@@ -240,7 +234,9 @@ class RoundsSetting(Setting):
         has_deadline = network.exchange.round_deadline is not None
         asks_all = network.exchange.asked(network.links.agents) == network.links.agents
         by_answers = not cell.scenario.privacy.allocation.for_stars
-        lacking = reasons(cell, {f"{_AWAY} they miss rounds in a row": in_spells}) + those_that_hold(
+        lacking = stars.reasons(
+            cell, {f"{_AWAY} they miss rounds in a row": in_spells}
+        ) + stars.those_that_hold(
             {
                 **dict.fromkeys(response.lacking, True),
                 f"which owners answer in time is counted in {response.draws:,} draws": bool(response.draws),
@@ -249,7 +245,7 @@ class RoundsSetting(Setting):
                 "owners are drawn for each round: taken as independent of each other": not asks_all,
             }
         )
-        return cls(cell, model_of(cell), response.heard, response.used, cell.weighting, lacking)
+        return cls(cell, stars.model_of(cell), response.heard, response.used, cell.weighting, lacking)
 
     @property
     def answers(self) -> int:
@@ -299,9 +295,9 @@ class RoundsSetting(Setting):
         for step in cell.method.steps:
             spread = (1 - step * curvature) ** 2 * spread + step**2 * of_noise
             largest = max(largest, spread)
-        return bool(INSIDE * np.sqrt(largest) > problem.theta_max - np.abs(problem.optimum).max())
+        return bool(stars.INSIDE * np.sqrt(largest) > problem.theta_max - np.abs(problem.optimum).max())
 
-    def choices(self, horizons: list[int], plans: Plans) -> Iterator[Choice]:
+    def choices(self, horizons: list[int], plans: stars.Plans) -> Iterator[stars.Choice]:
         """See `Setting.choices`.
 
         Steps depend on the horizon as well, so each pair has a run of its own. `STEEPNESS` is the first step times the
@@ -320,4 +316,4 @@ class RoundsSetting(Setting):
                     continue
                 for allocation, variances in planned:
                     psi = float(walked.noiseless + walked.noise(variances).sum())
-                    yield Choice(T, factor * self._step, allocation, psi)
+                    yield stars.Choice(T, factor * self._step, allocation, psi)

@@ -22,14 +22,7 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.errors import SimulationError
 from p2psim.core.events import COMMIT, DELIVER, DROP, SEND
-from p2psim.learning.graph.models import (
-    AVERAGE,
-    COMMITS,
-    NOISE_ROW,
-    SENT,
-    LearningReplay,
-    track_objective,
-)
+from p2psim.learning.graph import models as replays
 from p2psim.learning.graph.problem import GraphRule, GraphTask
 from p2psim.learning.in_flight import DONE, InFlight, post, take
 from p2psim.learning.owner_kernel import UNKNOWN, evaluate, note_violation, release_gradient, snapped
@@ -68,7 +61,7 @@ def replay(  # type: ignore[no-untyped-def]
             if touches:
                 gradient = gradients[i]
                 step = 1.0 / (stiffness + pull[i] * smoothness[i])
-                noise_row, longest = counters[NOISE_ROW], 0.0
+                noise_row, longest = counters[replays.NOISE_ROW], 0.0
                 for _ in range(inner):
                     here = release_gradient(records, batch, i, event.release, models)
                     longest = max(longest, here)
@@ -81,12 +74,12 @@ def replay(  # type: ignore[no-untyped-def]
                             g = snapped(gradient[a] + noise[noise_row, a], grid) + 2.0 * ridge[i] * t
                         theta[i, a] = t - step * (pull[i] * g + stiffness * t - target[a])
                 if longest > 0.0:
-                    note_violation(i, counters[COMMITS], longest / records.bound, violations)
-                counters[NOISE_ROW] += 1
+                    note_violation(i, counters[replays.COMMITS], longest / records.bound, violations)
+                counters[replays.NOISE_ROW] += 1
                 for a in range(p):
                     anchor[i, a] = theta[i, a]
             else:
-                c = 0.0 if without_release == AVERAGE else pull[i]
+                c = 0.0 if without_release == replays.AVERAGE else pull[i]
                 for a in range(p):
                     theta[i, a] = (target[a] + c * anchor[i, a]) / (stiffness + c)
                 known[i] = UNKNOWN
@@ -94,7 +87,7 @@ def replay(  # type: ignore[no-untyped-def]
                 # Who made no release will make none, and a batch is not drawn yet: no gradient is asked for again.
                 after = gradients[i] if batch is None and touches else nothing
                 new, known[i] = evaluate(records, i, theta[i], after)
-                track_objective(i, old, mix, True, new, models, graph)
+                replays.track_objective(i, old, mix, True, new, models, graph)
             half = 0.5 * weights[end]
             for a in range(p):
                 copy = (half * theta[i, a] + rho * pulled[end, 1, a]) / (half + rho)
@@ -104,7 +97,7 @@ def replay(  # type: ignore[no-untyped-def]
                 for a in range(2 * p):
                     payloads[row, 2 * p + a] = heard[a]
                 _set_end(end, exchange, payloads[row], heard, pulled, multipliers, newest)
-            counters[SENT] += 2
+            counters[replays.SENT] += 2
         elif kind in (DELIVER, DROP):
             row, exchange = take(event.cause, mail)
             if kind == DELIVER:
@@ -114,7 +107,7 @@ def replay(  # type: ignore[no-untyped-def]
         elif kind == COMMIT:
             end = edge_of(indices, indptr[i], indptr[i + 1], event.peer)
             _set_end(end, heard_of[1], heard[2 * p :], heard, pulled, multipliers, newest)
-            counters[COMMITS] += 1
+            counters[replays.COMMITS] += 1
     return DONE, events.size
 
 
@@ -165,7 +158,7 @@ class AdmmRule(GraphRule):
     inner: int = 10
 
 
-class AdmmReplay(LearningReplay):
+class AdmmReplay(replays.LearningReplay):
     """One replica of gossip ADMM, fed with chunks of events of the exchange ``{kind: gossip, mode: edge}``.
 
     Parameters
@@ -206,7 +199,7 @@ class AdmmReplay(LearningReplay):
                 f"a release of gossip ADMM is private with inner: 1 only, for each of its {rule.inner} inner steps "
                 "takes the gradient anew"
             )
-        self.counters[NOISE_ROW] = 0
+        self.counters[replays.NOISE_ROW] = 0
         while at < events.size:
             status, at = replay(
                 events, at, self._models, self._pulled, self._multipliers, self._newest, self._heard, self._heard_of,

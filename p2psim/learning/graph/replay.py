@@ -23,14 +23,7 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, NEIGHBOURS, SEND
 from p2psim.core.philox import prefetch
-from p2psim.learning.graph.models import (
-    AVERAGE,
-    COMMITS,
-    NOISE_ROW,
-    SENT,
-    LearningReplay,
-    track_objective,
-)
+from p2psim.learning.graph import models as replays
 from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.in_flight import DONE, PLACES_FULL, ROWS_FULL, InFlight
 from p2psim.learning.owner_kernel import UNKNOWN, WITHIN, evaluate, note_violation, release_gradient, snapped
@@ -149,7 +142,7 @@ def replay(  # type: ignore[no-untyped-def]
                 references[slot] = 1  # the message's own
                 for a in range(p):
                     pool[slot, a] = theta[agent, a]
-                counters[SENT] += 1
+                counters[replays.SENT] += 1
             cursor[agent] = indptr[agent]
             places[place, SEQ], places[place, ROW] = event.seq, slot
             places[place, LEFT] = indptr[agent + 1] - indptr[agent] if event.peer == NEIGHBOURS else 1
@@ -181,9 +174,9 @@ def replay(  # type: ignore[no-untyped-def]
                 if batch is not None or known[i] != WITHIN:
                     longest = release_gradient(records, batch, i, event.release, models)
                     if longest > 0.0:
-                        note_violation(i, counters[COMMITS], longest / records.bound, violations)
-                row = counters[NOISE_ROW]
-                counters[NOISE_ROW] += 1
+                        note_violation(i, counters[replays.COMMITS], longest / records.bound, violations)
+                row = counters[replays.NOISE_ROW]
+                counters[replays.NOISE_ROW] += 1
                 shrink = 2.0 * ridge[i]
                 for a in range(p):
                     t = old[a]
@@ -194,24 +187,24 @@ def replay(  # type: ignore[no-untyped-def]
                     t = (1.0 - step) * t + step * (mix[a] - c * g)
                     theta[i, a] = t
                     anchor[i, a] = t
-            elif without_release == AVERAGE:
+            elif without_release == replays.AVERAGE:
                 for a in range(p):
                     theta[i, a] = (1.0 - step) * old[a] + step * mix[a]
             else:
                 for a in range(p):
                     theta[i, a] = (mix[a] + c * anchor[i, a]) / (1.0 + c)
             versions[i] = event.version
-            counters[COMMITS] += 1
+            counters[replays.COMMITS] += 1
             known[i] = UNKNOWN
             if track:
                 # Who made no release will make none, and a batch is not drawn yet: no gradient is asked for again.
                 after = gradients[i] if batch is None and event.release >= 0 else nothing
                 new, known[i] = evaluate(records, i, theta[i], after)
-                track_objective(i, old, mix, stale, new, models, graph)
+                replays.track_objective(i, old, mix, stale, new, models, graph)
     return DONE, events.size
 
 
-class GraphReplay(LearningReplay):
+class GraphReplay(replays.LearningReplay):
     """One replica of coordinate descent or model propagation, fed with chunks of events; see `LearningReplay`."""
 
     def __init__(self, task: GraphTask, track: bool = True):
@@ -232,7 +225,7 @@ class GraphReplay(LearningReplay):
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """See `ModelReplay.feed`."""
-        self.counters[NOISE_ROW] = 0
+        self.counters[replays.NOISE_ROW] = 0
         # Agents that come back with another model than their own are few, and no matter of the
         back = np.flatnonzero((events["kind"] == JOIN) & (events["version"] >= 0))
         start = 0
@@ -251,7 +244,7 @@ class GraphReplay(LearningReplay):
         self._versions[i] = -1
         if self._track:
             new, _ = evaluate(self._records, i, self.theta[i], np.empty(0))
-            track_objective(i, old, np.empty_like(old), True, new, self._models, self._graph)
+            replays.track_objective(i, old, np.empty_like(old), True, new, self._models, self._graph)
 
     def _replay(self, events: np.ndarray, noise: np.ndarray) -> None:
         problem, at = self._problem, 0

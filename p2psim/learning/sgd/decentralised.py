@@ -22,17 +22,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND, WAKE
-from p2psim.learning.sgd.program import (
-    INPUTS,
-    NEEDS_ROOM,
-    PLANNED,
-    combine,
-    gradient,
-    has_room,
-    hold,
-    let_go,
-    term,
-)
+from p2psim.learning.sgd import program as ops
 from p2psim.learning.sgd.training import ROW, SENT, accelerated, arrive, is_free, post, row_of, step_size
 from p2psim.network.tally import edge_of
 
@@ -111,42 +101,42 @@ class Agents(NamedTuple):
 @njit()
 def _mixed(program, mixing, agents, i, own, received):  # type: ignore[no-untyped-def]
     """Slot, held, of an agent's model ``own`` mixed with what it has heard."""
-    first, left = program.counts[INPUTS], 1.0
+    first, left = program.counts[ops.INPUTS], 1.0
     if mixing.in_pairs:
         if received >= 0:
             left = 0.5
-            term(program, received, 0.5)
+            ops.term(program, received, 0.5)
     else:
         for e in range(mixing.indptr[i], mixing.indptr[i + 1]):
             slot = agents.neighbours[e]
             if slot >= 0 and (not mixing.in_rounds or agents.sent[e] >= agents.woke[i]):
-                term(program, slot, mixing.weights[e])
+                ops.term(program, slot, mixing.weights[e])
                 left -= mixing.weights[e]
-    if program.counts[INPUTS] == first:
-        return hold(program, own)
-    term(program, own, left)
-    return combine(program, first)
+    if program.counts[ops.INPUTS] == first:
+        return ops.hold(program, own)
+    ops.term(program, own, left)
+    return ops.combine(program, first)
 
 
 @njit()
 def _stepped(program, training, agents, i, start, at, release, row):  # type: ignore[no-untyped-def]
     """Slot, held, of ``start`` less a step along the gradient at ``at``; momentum is the agent's."""
-    g = gradient(program, at, i, release, row_of(training, row, 0))
+    g = ops.gradient(program, at, i, release, row_of(training, row, 0))
     if training.momentum > 0.0:
         g = accelerated(program, agents.velocities[i], g, training.momentum)
-        agents.velocities[i] = hold(program, g)
-    first = program.counts[INPUTS]
-    term(program, start, 1.0)
-    term(program, g, -step_size(training.code, training.first, training.second, training.third, release))
-    out = combine(program, first)
-    let_go(program, g)
+        agents.velocities[i] = ops.hold(program, g)
+    first = program.counts[ops.INPUTS]
+    ops.term(program, start, 1.0)
+    ops.term(program, g, -step_size(training.code, training.first, training.second, training.third, release))
+    out = ops.combine(program, first)
+    ops.let_go(program, g)
     return out
 
 
 @njit(forceinline=True)
 def _become(program, agents, i, slot):  # type: ignore[no-untyped-def]
     """Let a model be the agent's."""
-    let_go(program, agents.models[i])
+    ops.let_go(program, agents.models[i])
     agents.models[i] = slot
 
 
@@ -174,13 +164,13 @@ def _update(program, training, mixing, agents, event, row):  # type: ignore[no-u
     at = read if read >= 0 else own
     if release < 0 and mixing.order == GOSSIP_FIRST and read >= 0:
         # It has been mixed when the work began.
-        _become(program, agents, i, hold(program, own))
+        _become(program, agents, i, ops.hold(program, own))
     elif release < 0:
         _become(program, agents, i, _mixed(program, mixing, agents, i, own, received))
     elif mixing.order == GRADIENT_FIRST:
         half = _stepped(program, training, agents, i, own, at, release, row)
         _become(program, agents, i, _mixed(program, mixing, agents, i, half, received))
-        let_go(program, half)
+        ops.let_go(program, half)
     elif mixing.order == GOSSIP_FIRST and read >= 0:
         _become(program, agents, i, _stepped(program, training, agents, i, own, read, release, row))
     else:
@@ -188,16 +178,16 @@ def _update(program, training, mixing, agents, event, row):  # type: ignore[no-u
         if mixing.order == GOSSIP_FIRST:
             at = mixed
         _become(program, agents, i, _stepped(program, training, agents, i, mixed, at, release, row))
-        let_go(program, mixed)
+        ops.let_go(program, mixed)
     if is_own:
-        let_go(program, agents.read[i])
+        ops.let_go(program, agents.read[i])
         agents.read[i] = -1
     if is_work:
-        let_go(program, agents.working[i, 1])
+        ops.let_go(program, agents.working[i, 1])
         agents.working[i, 0] = agents.working[i, 1] = -1
     if mixing.in_rounds:
         for e in range(mixing.indptr[i], mixing.indptr[i + 1]):
-            let_go(program, agents.neighbours[e])
+            ops.let_go(program, agents.neighbours[e])
             agents.neighbours[e] = -1
 
 
@@ -207,14 +197,14 @@ def _begin(program, mixing, agents, event):  # type: ignore[no-untyped-def]
     i = event.agent
     received = _received(agents, i, event.cause)
     if received >= 0:
-        let_go(program, agents.working[i, 1])
-        agents.working[i, 0], agents.working[i, 1] = event.seq, hold(program, received)
+        ops.let_go(program, agents.working[i, 1])
+        agents.working[i, 0], agents.working[i, 1] = event.seq, ops.hold(program, received)
     if mixing.order == GOSSIP_FIRST:
         _become(
             program, agents, i, _mixed(program, mixing, agents, i, agents.models[i], agents.working[i, 1])
         )
-    let_go(program, agents.read[i])
-    agents.read[i] = hold(program, agents.models[i])
+    ops.let_go(program, agents.read[i])
+    agents.read[i] = ops.hold(program, agents.models[i])
 
 
 @njit()
@@ -223,13 +213,13 @@ def _hear(program, mixing, agents, event, slot, time):  # type: ignore[no-untype
     i = event.agent
     if mixing.in_pairs:
         which = agents.answered if time == ANSWER else agents.heard
-        let_go(program, which[i, 1])
-        which[i, 0], which[i, 1] = event.seq, hold(program, slot)
+        ops.let_go(program, which[i, 1])
+        which[i, 0], which[i, 1] = event.seq, ops.hold(program, slot)
         return
     e = edge_of(mixing.indices, mixing.indptr[i], mixing.indptr[i + 1], event.peer)
     if time >= agents.sent[e] or agents.neighbours[e] < 0:
-        let_go(program, agents.neighbours[e])
-        agents.neighbours[e], agents.sent[e] = hold(program, slot), time
+        ops.let_go(program, agents.neighbours[e])
+        agents.neighbours[e], agents.sent[e] = ops.hold(program, slot), time
 
 
 @njit()
@@ -244,22 +234,22 @@ def plan(  # type: ignore[no-untyped-def]
     for k in range(start, stop):
         event = events[k]
         kind, i = event.kind, event.agent
-        if not has_room(program, room[0], room[1], room[2]):
-            return NEEDS_ROOM, k
+        if not ops.has_room(program, room[0], room[1], room[2]):
+            return ops.NEEDS_ROOM, k
         if kind == WAKE:
             agents.woke[i] = event.time
         elif kind == BEGIN:
             _begin(program, mixing, agents, event)
         elif kind == SEND and event.version >= 0:
             if not is_free(mail, event.seq):
-                return NEEDS_ROOM, k
+                return ops.NEEDS_ROOM, k
             if event.release >= 0 and mixing.order == GRADIENT_FIRST and mixing.in_rounds:
                 at = agents.read[i] if agents.read[i] >= 0 else agents.models[i]
                 own, row = agents.models[i], counts[ROW]
                 _become(
                     program, agents, i, _stepped(program, training, agents, i, own, at, event.release, row)
                 )
-                let_go(program, agents.read[i])
+                ops.let_go(program, agents.read[i])
                 agents.read[i] = -1
                 counts[ROW] += training.private
             counts[SENT] += 1
@@ -267,15 +257,15 @@ def plan(  # type: ignore[no-untyped-def]
                 time = event.time
                 if mixing.in_pairs:
                     time = ANSWER if agents.heard[i, 0] == event.cause else UNASKED
-                post(mail, event.seq, hold(program, agents.models[i]), receivers[k], time)
+                post(mail, event.seq, ops.hold(program, agents.models[i]), receivers[k], time)
         elif kind in (DELIVER, DROP):
             slot, time, is_last = arrive(mail, event.cause)
             if slot >= 0:
                 if kind == DELIVER:
                     _hear(program, mixing, agents, event, slot, time)
                 if is_last:
-                    let_go(program, slot)
+                    ops.let_go(program, slot)
         elif kind == COMMIT:
             _update(program, training, mixing, agents, event, counts[ROW])
             counts[ROW] += event.release >= 0 and training.private
-    return PLANNED, stop
+    return ops.PLANNED, stop

@@ -19,16 +19,7 @@ import numpy as np
 from p2psim.core.compiled import njit
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, SEND
 from p2psim.learning.in_flight import copy_row
-from p2psim.learning.sgd.program import (
-    INPUTS,
-    NEEDS_ROOM,
-    PLANNED,
-    combine,
-    has_room,
-    hold,
-    let_go,
-    term,
-)
+from p2psim.learning.sgd import program as ops
 from p2psim.learning.sgd.training import ROW, SENT, arrive, is_free, post, train
 
 #: How a model is made of the one that was heard and the one before.
@@ -84,10 +75,10 @@ def _merged(program, by_age, a, age_of_a, b, age_of_b):  # type: ignore[no-untyp
     share = 0.5
     if by_age and age_of_a + age_of_b > 0:
         share = age_of_a / (age_of_a + age_of_b)
-    first = program.counts[INPUTS]
-    term(program, a, share)
-    term(program, b, 1.0 - share)
-    return combine(program, first)
+    first = program.counts[ops.INPUTS]
+    ops.term(program, a, share)
+    ops.term(program, b, 1.0 - share)
+    return ops.combine(program, first)
 
 
 @njit()
@@ -98,7 +89,7 @@ def _update(program, training, merging, walkers, event, heard, row):  # type: ig
     last, last_age = walkers.last[i], walkers.last_ages[i]
     oldest = max(age, last_age)
     if merging.mode == WALK:
-        new, new_age = hold(program, slot), age
+        new, new_age = ops.hold(program, slot), age
     elif merging.mode == MERGE_UPDATE or release < 0:
         new, new_age = _merged(program, merging.by_age, slot, age, last, last_age), oldest
     else:
@@ -111,15 +102,15 @@ def _update(program, training, merging, walkers, event, heard, row):  # type: ig
             _merged(program, merging.by_age, here, age + steps, there, last_age + steps),
             oldest + steps,
         )
-        let_go(program, here)
-        let_go(program, there)
+        ops.let_go(program, here)
+        ops.let_go(program, there)
     if release >= 0 and merging.mode != UPDATE_MERGE:
         updated = train(program, training, training.steps, new, i, release, row, new_age)
-        let_go(program, new)
+        ops.let_go(program, new)
         new, new_age = updated, new_age + training.steps
-    let_go(program, walkers.models[i])
+    ops.let_go(program, walkers.models[i])
     walkers.models[i], walkers.ages[i] = new, new_age
-    let_go(program, last)
+    ops.let_go(program, last)
     walkers.last[i], walkers.last_ages[i] = slot, age
     heard[i, 0] = heard[i, 1] = -1
 
@@ -139,32 +130,32 @@ def plan(  # type: ignore[no-untyped-def]
         kind, i = event.kind, event.agent
         if kind == SEND and event.version >= 0:
             if not is_free(mail, event.seq):
-                return NEEDS_ROOM, k
+                return ops.NEEDS_ROOM, k
             counts[SENT] += 1
             if receivers[k] > 0:
-                post(mail, event.seq, hold(program, walkers.models[i]), receivers[k], walkers.ages[i])
+                post(mail, event.seq, ops.hold(program, walkers.models[i]), receivers[k], walkers.ages[i])
         elif kind in (DELIVER, DROP):
             slot, age, is_last = arrive(mail, event.cause)
             if slot >= 0:
                 if kind == DELIVER:
-                    let_go(program, walkers.heard[i, 1])
-                    walkers.heard[i, 0], walkers.heard[i, 1] = event.seq, hold(program, slot)
+                    ops.let_go(program, walkers.heard[i, 1])
+                    walkers.heard[i, 0], walkers.heard[i, 1] = event.seq, ops.hold(program, slot)
                     walkers.heard[i, 2] = np.int64(age)
                 if is_last:
-                    let_go(program, slot)
+                    ops.let_go(program, slot)
         elif kind == BEGIN:
             if walkers.heard[i, 0] == event.cause:
-                let_go(program, walkers.working[i, 1])
+                ops.let_go(program, walkers.working[i, 1])
                 copy_row(walkers.heard[i], walkers.working[i])
                 walkers.working[i, 0] = event.seq
                 walkers.heard[i, 0] = walkers.heard[i, 1] = -1
         elif kind == COMMIT:
-            if not has_room(program, room[0], room[1], room[2]):
-                return NEEDS_ROOM, k
+            if not ops.has_room(program, room[0], room[1], room[2]):
+                return ops.NEEDS_ROOM, k
             if walkers.working[i, 0] == event.cause:
                 _update(program, training, merging, walkers, event, walkers.working, counts[ROW])
             elif walkers.heard[i, 0] == event.cause:
                 _update(program, training, merging, walkers, event, walkers.heard, counts[ROW])
             if event.release >= 0 and training.private:
                 counts[ROW] += queries
-    return PLANNED, stop
+    return ops.PLANNED, stop

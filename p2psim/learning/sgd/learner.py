@@ -14,16 +14,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, LEARNER, SEND
-from p2psim.learning.sgd.program import (
-    INPUTS,
-    NEEDS_ROOM,
-    PLANNED,
-    combine,
-    has_room,
-    hold,
-    let_go,
-    term,
-)
+from p2psim.learning.sgd import program as ops
 from p2psim.learning.sgd.training import ROW, SENT, accelerated, arrive, is_free, post, train
 
 #: What the learner does with answers.
@@ -130,21 +121,21 @@ def discounted(discount, rate, late, age):  # type: ignore[no-untyped-def]
 @njit()
 def _step(program, rule, slots, first):  # type: ignore[no-untyped-def]
     """Let the learner step along the sum of the terms from place ``first`` on, which is a change of its model."""
-    change = combine(program, first)
+    change = ops.combine(program, first)
     if rule.momentum > 0.0:
         slots[VELOCITY] = change = accelerated(program, slots[VELOCITY], change, rule.momentum)
-    first = program.counts[INPUTS]
-    term(program, slots[MODEL], 1.0)
-    term(program, change, rule.step)
-    _become(program, slots, combine(program, first))
+    first = program.counts[ops.INPUTS]
+    ops.term(program, slots[MODEL], 1.0)
+    ops.term(program, change, rule.step)
+    _become(program, slots, ops.combine(program, first))
     if rule.momentum == 0.0:
-        let_go(program, change)
+        ops.let_go(program, change)
 
 
 @njit(forceinline=True)
 def _become(program, slots, slot):  # type: ignore[no-untyped-def]
     """Let a model be the learner's."""
-    let_go(program, slots[MODEL])
+    ops.let_go(program, slots[MODEL])
     slots[MODEL] = slot
 
 
@@ -157,18 +148,18 @@ def _average(program, rule, slots, owners):  # type: ignore[no-untyped-def]
             whole += owners.weights[i]
     if whole > 0.0:
         is_mean = rule.step == 1.0 and rule.momentum == 0.0
-        first = program.counts[INPUTS]
+        first = program.counts[ops.INPUTS]
         if not is_mean:
-            term(program, slots[MODEL], -1.0)
+            ops.term(program, slots[MODEL], -1.0)
         for i in range(owners.answers.size):
             if owners.answers[i] >= 0:
-                term(program, owners.answers[i], owners.weights[i] / whole)
+                ops.term(program, owners.answers[i], owners.weights[i] / whole)
         if is_mean:
-            _become(program, slots, combine(program, first))
+            _become(program, slots, ops.combine(program, first))
         else:
             _step(program, rule, slots, first)
     for i in range(owners.answers.size):
-        let_go(program, owners.answers[i])
+        ops.let_go(program, owners.answers[i])
         owners.answers[i] = -1
 
 
@@ -179,21 +170,21 @@ def _use(program, rule, slots, owners, counts):  # type: ignore[no-untyped-def]
     share = discounted(rule.discount, rule.rate, rule.late, age)
     counts[ANSWER] = -1
     if rule.what == BLEND:
-        first = program.counts[INPUTS]
-        term(program, slots[MODEL], 1.0 - rule.step * share)
-        term(program, answer, rule.step * share)
-        _become(program, slots, combine(program, first))
-        let_go(program, answer)
+        first = program.counts[ops.INPUTS]
+        ops.term(program, slots[MODEL], 1.0 - rule.step * share)
+        ops.term(program, answer, rule.step * share)
+        _become(program, slots, ops.combine(program, first))
+        ops.let_go(program, answer)
         return
     owners.buffer[counts[BUFFERED]], owners.shares[counts[BUFFERED]] = answer, share
     counts[BUFFERED] += 1
     if counts[BUFFERED] == rule.size:
-        first = program.counts[INPUTS]
+        first = program.counts[ops.INPUTS]
         for k in range(rule.size):
-            term(program, owners.buffer[k], owners.shares[k] / rule.size)
+            ops.term(program, owners.buffer[k], owners.shares[k] / rule.size)
         _step(program, rule, slots, first)
         for k in range(rule.size):
-            let_go(program, owners.buffer[k])
+            ops.let_go(program, owners.buffer[k])
         counts[BUFFERED] = 0
 
 
@@ -210,11 +201,11 @@ def _answer(program, training, rule, owners, counts, event):  # type: ignore[no-
     if training.private:
         counts[ROW] += steps
     if rule.what == BUFFER:
-        first = program.counts[INPUTS]
-        term(program, slot, 1.0)
-        term(program, at, -1.0)
-        change = combine(program, first)
-        let_go(program, slot)
+        first = program.counts[ops.INPUTS]
+        ops.term(program, slot, 1.0)
+        ops.term(program, at, -1.0)
+        change = ops.combine(program, first)
+        ops.let_go(program, slot)
         slot = change
     return slot
 
@@ -224,7 +215,7 @@ def _forget(program, owners, i, cause):  # type: ignore[no-untyped-def]
     """Take note that an owner will not answer a query: so one that was overtaken keeps no other from being answered."""
     for which in range(2):
         if owners.heard[i, which] == cause:
-            let_go(program, owners.models[i, which])
+            ops.let_go(program, owners.models[i, which])
             owners.heard[i, which] = owners.models[i, which] = -1
 
 
@@ -241,11 +232,11 @@ def plan(  # type: ignore[no-untyped-def]
         event = events[e]
         kind, i = event.kind, event.agent
         if kind == SEND:
-            if not is_free(mail, event.seq) or not has_room(program, room[0], room[1], room[2]):
-                return NEEDS_ROOM, e
+            if not is_free(mail, event.seq) or not ops.has_room(program, room[0], room[1], room[2]):
+                return ops.NEEDS_ROOM, e
             counts[SENT] += 1
             if i == LEARNER:
-                post(mail, event.seq, hold(program, slots[MODEL]), receivers[e], event.time)
+                post(mail, event.seq, ops.hold(program, slots[MODEL]), receivers[e], event.time)
             else:
                 slot = _answer(program, training, rule, owners, counts, event)
                 if slot >= 0:
@@ -262,25 +253,25 @@ def plan(  # type: ignore[no-untyped-def]
                 continue
             if kind == DELIVER and i != LEARNER:
                 if owners.heard[i, 0] >= 0:
-                    let_go(program, owners.models[i, 1])
+                    ops.let_go(program, owners.models[i, 1])
                     owners.heard[i, 1], owners.models[i, 1] = owners.heard[i, 0], owners.models[i, 0]
-                owners.heard[i, 0], owners.models[i, 0] = event.seq, hold(program, slot)
+                owners.heard[i, 0], owners.models[i, 0] = event.seq, ops.hold(program, slot)
             elif kind == DELIVER and rule.what != AVERAGE:
-                counts[ANSWER], counts[VERSION] = hold(program, slot), event.version
+                counts[ANSWER], counts[VERSION] = ops.hold(program, slot), event.version
             elif kind == DELIVER and event.version == counts[COMMITS]:
-                let_go(program, owners.answers[event.peer])
-                owners.answers[event.peer] = hold(program, slot)
+                ops.let_go(program, owners.answers[event.peer])
+                owners.answers[event.peer] = ops.hold(program, slot)
             if is_last:
-                let_go(program, slot)
+                ops.let_go(program, slot)
         elif kind == COMMIT:
-            if not has_room(program, room[0], room[1], room[2]):
-                return NEEDS_ROOM, e
+            if not ops.has_room(program, room[0], room[1], room[2]):
+                return ops.NEEDS_ROOM, e
             if rule.what == AVERAGE:
                 _average(program, rule, slots, owners)
             elif counts[ANSWER] >= 0:
                 _use(program, rule, slots, owners, counts)
             counts[COMMITS] += 1
-    return PLANNED, stop
+    return ops.PLANNED, stop
 
 
 def first_counts() -> np.ndarray:

@@ -233,23 +233,13 @@ def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
         cal.asked(m)[sender] = 0
     if not answers and (what == st.ANSWER or what == st.JOIN_BACK):
         return
+    version = cal.agents(m)[agent].version
     if what == st.UPDATE:
         update(m, compute, agent, sender, delivery)
     elif what == st.CLOSE:
         commit(m, agent, sender, delivery, st.NONE)
     elif what == st.ANSWER:
-        send(
-            m,
-            agent,
-            sender,
-            link,
-            cal.agents(m)[agent].version,
-            delivery,
-            st.NONE,
-            st.UPDATE,
-            st.NONE,
-            st.ZERO,
-        )
+        send(m, agent, sender, link, version, delivery, st.NONE, st.UPDATE, st.NONE, st.ZERO)
     elif what == st.SWAP:
         if s.one_sided:
             # The other's release may be the last one: this update still belongs to it.
@@ -259,18 +249,7 @@ def hear_neighbour(m, compute, place, delivery):  # type: ignore[no-untyped-def]
         else:
             cal.push(m, st.UPDATES, delivery, agent, sender)
         if answers:
-            send(
-                m,
-                agent,
-                sender,
-                link,
-                cal.agents(m)[agent].version,
-                delivery,
-                st.NONE,
-                st.UPDATE,
-                st.NONE,
-                st.ZERO,
-            )
+            send(m, agent, sender, link, version, delivery, st.NONE, st.UPDATE, st.NONE, st.ZERO)
     elif what == st.JOIN_BACK and (s.goes_on or not is_spent(m, agent)):
         if compute is not None and s.computes:
             compute_with(m, agent, delivery, st.JOIN_BACK, sender, link)

@@ -148,136 +148,75 @@ STATE = np.dtype(
     + [(name, np.float64) for name in FLOATS]
 )
 
+Kind = type[np.generic] | tuple[type[np.generic], int]
+WHOLE, REAL = np.int64, np.float64
+
+
+def _record(*fields: tuple[Kind, str]) -> np.dtype:
+    """A type of records, from the types of its fields and their names."""
+    return np.dtype([(name, kind) for kind, names in fields for name in names.split()])
+
+
 #: One agent, or the learner, which is the last; a processor fetches it as a whole: its model's version, releases and
 #: their limit, and how many partners, ticks, losses and latencies it has drawn.
-AGENT = np.dtype(
-    [
-        ("version", np.int64),
-        ("release", np.int64),
-        ("limit", np.int64),
-        ("begun", np.int64),
-        ("ticks", np.int64),
-        ("lost", np.int64),
-        ("travelled", np.int64),
-        ("rate", np.float64),
-    ]
-)
+AGENT = _record((WHOLE, "version release limit begun ticks lost travelled"), (REAL, "rate"))
 
 #: A message in flight, or a timer; and what its appointment is sorted by after its time (`calendar.comes_first`). All
 #: are of one type, so that functions that take them are compiled once.
-MESSAGE = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "number", "version", "sender", "receiver", "release", "link", "what", "outcome",
-            "query", "next", "peer", "tries", "lane", "has_arrived", "order", "kind",
-        )
-    ]
-)  # fmt: skip
+MESSAGE = _record(
+    (WHOLE, "number version sender receiver release link what outcome"),
+    (WHOLE, "query next peer tries lane has_arrived order kind"),
+)
 
 #: Something that follows at once, before anything else; the last one that was written down comes first.
-TASK = np.dtype([("what", np.int64), ("message", np.int64), ("link", np.int64), ("last", np.int64)])
+TASK = _record((WHOLE, "what message link last"))
 
 #: An element of a list: two times or other numbers, two whole numbers, and the next element.
-NODE = np.dtype([("x", np.float64), ("y", np.float64), ("i", np.int64), ("j", np.int64), ("next", np.int64)])
+NODE = _record((REAL, "x y"), (WHOLE, "i j next"))
 
 #: A random quantity: its law, a number or the ends of an interval, and its stream.
-LAW = np.dtype(
-    [
-        ("kind", np.int64),
-        ("low", np.float64),
-        ("width", np.float64),
-        ("key", np.int64),
-        ("lane", np.int64),
-        ("table", np.int64),
-    ]
-)
+LAW = _record((WHOLE, "kind"), (REAL, "low width"), (WHOLE, "key lane table"))
 
 #: Of a law and an agent that draws from a table: where its draws begin there, and how many there are.
-CURSOR = np.dtype([("first", np.int64), ("count", np.int64)])
+CURSOR = _record((WHOLE, "first count"))
 
 #: A change of presence: when, which group of agents, and what happens (`absence`).
-TURN = np.dtype([("time", np.float64), ("group", np.int64), ("what", np.int64)])
+TURN = _record((REAL, "time"), (WHOLE, "group what"))
 
 #: A link, in one direction, that comes or goes: when, whose it is, and its place.
-LINK_TURN = np.dtype([("time", np.float64), ("agent", np.int64), ("link", np.int64), ("comes", np.int64)])
+LINK_TURN = _record((REAL, "time"), (WHOLE, "agent link comes"))
 
 #: A message on a shared medium: when it began, and its start and end in the unit that transmissions are compared in.
-RADIO = np.dtype(
-    [
-        ("length", np.float64),
-        ("began", np.float64),
-        ("start", np.float64),
-        ("end", np.float64),
-        ("slot", np.int64),
-        ("tries", np.int64),
-        ("fates", np.int64),
-        ("receptions", np.int64),
-        ("next", np.int64),
-    ]
-)
+RADIO = _record((REAL, "length began start end"), (WHOLE, "slot tries fates receptions next"))
 
 #: A transmission as it is received at one place; up to two other senders that were on the air before, and in all.
-RECEPTION = np.dtype(
-    [("end", np.float64)]
-    + [(name, np.int64) for name in ("next", "open_before", "open_after", "place", "sender", "is_open")]
-    + [("before", np.int64, 2), ("others", np.int64, 2)]
+RECEPTION = _record(
+    (REAL, "end"), (WHOLE, "next open_before open_after place sender is_open"), ((WHOLE, 2), "before others")
 )
 
 #: What is on the air at one place.
-PLACE = np.dtype(
-    [
-        ("until", np.float64),
-        ("alone", np.int64),
-        ("open", np.int64),
-        ("latest", np.int64),
-        ("ends", np.float64, 3),
-        ("senders", np.int64, 3),
-    ]
-)
+PLACE = _record((REAL, "until"), (WHOLE, "alone open latest"), ((REAL, 3), "ends"), ((WHOLE, 3), "senders"))
 
 #: An agent that comes and goes: why it is offline, and the messages that are held for it.
-ABSENCE = np.dtype(
-    [
-        ("reasons", np.int64),
-        ("is_gone", np.int64),
-        ("first_held", np.int64),
-        ("last_held", np.int64),
-        ("halves", np.int64),
-    ]
-)
+ABSENCE = _record((WHOLE, "reasons is_gone first_held last_held halves"))
 
 #: State of a link that loses messages in bursts: when it was looked at last, and what it was; −1 before the first time.
-LINK = np.dtype([("since", np.float64), ("was", np.int64)])
+LINK = _record((REAL, "since"), (WHOLE, "was"))
 
 #: An owner: the newest query that it has heard, the one that it owes an answer to, the one it may answer again, and
 #: whether it is being served.
-OWNER = np.dtype([("newest", np.int64), ("owed", np.int64), ("wanted", np.int64), ("served", np.int64)])
+OWNER = _record((WHOLE, "newest owed wanted served"))
 
 #: An agent that computes: what its draws are multiplied by, when it is done, what is left while it is offline; number
 #: of the event with which it began, how often it has begun, gone on, or stopped; the version that it has read, and what
 #: follows; delivery and sender of the model that waits.
-WORKER = np.dtype(
-    [(name, np.float64) for name in ("factor", "until", "rest")]
-    + [
-        (name, np.int64)
-        for name in (
-            "begin", "stretch", "is_paused", "version", "what", "peer", "link",
-            "waiting", "waiting_peer", "waiting_link",
-        )
-    ]
-)  # fmt: skip
+WORKER = _record(
+    (REAL, "factor until rest"),
+    (WHOLE, "begin stretch is_paused version what peer link waiting waiting_peer waiting_link"),
+)
 
 #: A sender on a shared medium: whether it sends, what waits, when it has sent, and its draws of luck.
-SENDER = np.dtype(
-    [
-        ("is_sending", np.int64),
-        ("first_waiting", np.int64),
-        ("last_waiting", np.int64),
-        ("spans", np.int64),
-        ("captured", np.int64),
-    ]
-)
+SENDER = _record((WHOLE, "is_sending first_waiting last_waiting spans captured"))
 
 #: Events that one step writes at most.
 ROOM = 8

@@ -14,21 +14,13 @@ from functools import reduce
 
 import numpy as np
 
+from p2psim.privacy.accounting import grids
 from p2psim.privacy.accounting.accountant import Accountant
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.classical import HIGHEST, LOWEST, gaussian_epsilon
 from p2psim.privacy.accounting.convolution import NOTHING, PrivacyProfile, Tilted, cumulant
 from p2psim.privacy.accounting.convolution import curve as of_sum
 from p2psim.privacy.accounting.gaussian_curves import gaussian_delta
-from p2psim.privacy.accounting.grids import (
-    HUGE,
-    LEAST_FLOOR,
-    discretised,
-    ends,
-    least,
-    spread,
-    upper_crossing,
-)
 from p2psim.privacy.accounting.noises import Noise, is_gaussian, is_pure, relative_error
 
 #: Points above 0 of a row of the rough grid on which the tilt is looked for, at most, and of any row.
@@ -63,7 +55,7 @@ def _variation(own: Charges) -> float:
 
     Also by what a curve that is too small for a number may hide.
     """
-    return float(own.counts @ (own.each(spread) / 2 + _TINY)) * (1 + 1e-12)
+    return float(own.counts @ (own.each(grids.spread) / 2 + _TINY)) * (1 + 1e-12)
 
 
 def _reaches_far(own: Charges) -> bool:
@@ -81,10 +73,10 @@ def near(own: Charges, objective: Objective, fineness: PLD, lost: float | None =
     share of the Rényi bound on it.
     """
     total = float(own.counts.sum())
-    scale = float(np.sqrt(np.average(own.each(spread) ** 2, weights=own.counts)))
-    if not scale > 0 or ends(own).max() > HUGE:
+    scale = float(np.sqrt(np.average(own.each(grids.spread) ** 2, weights=own.counts)))
+    if not scale > 0 or grids.ends(own).max() > grids.HUGE:
         return NOTHING
-    floor = LEAST_FLOOR if lost is None else max(lost / total, LEAST_FLOOR)
+    floor = grids.LEAST_FLOOR if lost is None else max(lost / total, grids.LEAST_FLOOR)
     if not _reaches_far(own):
         first = _by_rough(own, scale, objective)
     elif lost is None:
@@ -94,21 +86,21 @@ def near(own: Charges, objective: Objective, fineness: PLD, lost: float | None =
     if first is None:
         return NOTHING
     tilt, _, mean, variance = first
-    end = float(ends(own, floor).max())
+    end = float(grids.ends(own, floor).max())
     at = max(mean, 0.1 * np.sqrt(variance))
     by_excess = np.sqrt(8 * fineness.excess * at / ((tilt + 1) * total))
     h = max(min(fineness.spacing * scale, by_excess), end / _WIDEST)
     size = 20 * np.sqrt(variance) / h * own.counts.size
     h = _aligned(own, max(h * np.clip(size / fineness.work, 1 / 16, 1), end / _WIDEST))
-    while (tilted := Tilted(discretised(own, h, floor), own.counts, h, tilt)).window.size > _LONGEST:
+    while (tilted := Tilted(grids.discretised(own, h, floor), own.counts, h, tilt)).window.size > _LONGEST:
         h = _aligned(own, 2 * h)
     return of_sum(tilted)
 
 
 def _by_rough(own: Charges, scale: float, objective: Objective) -> First | None:
     """Look for the tilt on a rough grid; None where a law vanishes on it."""
-    rough = max(scale / 6, float(ends(own).max()) / _ROUGH)
-    law = discretised(own, rough)
+    rough = max(scale / 6, float(grids.ends(own).max()) / _ROUGH)
+    law = grids.discretised(own, rough)
     if not (law.mass > 0).any(axis=1).all():
         return None
     tilt, bound = best_tilt(law.mass, np.arange(-law.width, law.width + 1) * rough, own.counts, objective)
@@ -122,14 +114,14 @@ def _by_floors(own: Charges, objective: Objective) -> tuple[float, First]:
     floor = _SHARE / total
     while True:
         first = _by_sparse(own, floor, objective)
-        if floor <= LEAST_FLOOR or np.log(floor * total / _SHARE) <= first[1]:
+        if floor <= grids.LEAST_FLOOR or np.log(floor * total / _SHARE) <= first[1]:
             return floor, first
-        floor = max(floor * _STEP, LEAST_FLOOR)
+        floor = max(floor * _STEP, grids.LEAST_FLOOR)
 
 
 def _by_sparse(own: Charges, floor: float, objective: Objective) -> First:
     """Look for the tilt on sparse laws: those that reach far are much finer near 0 than their ends are far."""
-    numbers = zip(own.kind, own.loss, ends(own, floor), own.each(spread), strict=True)
+    numbers = zip(own.kind, own.loss, grids.ends(own, floor), own.each(grids.spread), strict=True)
     laws = [sparse(own.noises[k], loss, end, scale) for k, loss, end, scale in numbers]
     widest = max(points.size for points, _ in laws)
     places, mass = (np.stack([np.pad(law[k], (0, widest - law[k].size)) for law in laws]) for k in (0, 1))
@@ -176,10 +168,10 @@ def _parted(own: Charges, delta: float) -> float:
     def over(epsilon: np.ndarray) -> np.ndarray:
         return own.each(lambda noise, losses, e: noise.delta(losses, e), epsilon) - share
 
-    high = ends(own)
+    high = grids.ends(own)
     while ((short := over(high) > 0) & (high < 1e300)).any():
         high = np.where(short, 2 * high, high)
-    return float(own.counts @ np.where(short, np.inf, upper_crossing(over, np.zeros(high.size), high)))
+    return float(own.counts @ np.where(short, np.inf, grids.upper_crossing(over, np.zeros(high.size), high)))
 
 
 def delta_of(own: Charges, epsilon: float, fineness: PLD) -> float:
@@ -270,7 +262,7 @@ def best_tilt(
         tilt = np.exp(logarithm)
         return objective(tilt, np.array([cumulant(mass, places, counts, float(tilt[0]))]))
 
-    found, value = least(at, np.full(1, LOWEST), np.full(1, HIGHEST), _SECTIONS)
+    found, value = grids.least(at, np.full(1, LOWEST), np.full(1, HIGHEST), _SECTIONS)
     return float(np.exp(found[0])), float(value[0])
 
 

@@ -13,13 +13,7 @@ from matplotlib.patches import Patch
 from p2psim.core.errors import InputError
 from p2psim.core.events import LEARNER
 from p2psim.report import panels, scales, style
-from p2psim.report.figures.timing import (
-    absences,
-    draw_absences,
-    events_of_one,
-    names_of_agents,
-    one_replica,
-)
+from p2psim.report.figures import timing
 from p2psim.report.source import Source
 
 #: Messages and lanes that can be told apart.
@@ -44,8 +38,8 @@ def draw_spacetime(source: Source) -> dict[str, Figure]:
     InputError
         If the run recorded no events, or no message.
     """
-    cell, replica, events = events_of_one(source, wrong=True)
-    names = names_of_agents(source, cell, replica, int(events["agent"].max()))
+    cell, replica, events = timing.events_of_one(source, wrong=True)
+    names = timing.names_of_agents(source, cell, replica, int(events["agent"].max()))
     lanes = list(range(min(len(names), LANES)))
     if (events["agent"] == LEARNER).any():
         lanes = [LEARNER, *lanes]
@@ -62,9 +56,9 @@ def draw_spacetime(source: Source) -> dict[str, Figure]:
     figure, axes = style.new_axes(style.lines_high(5 + max(8.0, min(1.5 * len(lanes), 26))))
     margin = 0.01 * (stop - start)
     axes.set(xlim=(start - margin, stop + margin), ylim=(len(lanes) - 0.5, -0.5))
-    away = absences(events, stop)
+    away = timing.absences(events, stop)
     away = away[away["agent"].isin(lanes) & (away["stop"] >= start)]
-    draw_absences(axes, away, row)
+    timing.draw_absences(axes, away, row)
     airtime = source.says("network.channel.airtime")
     if isinstance(airtime, int | float) and airtime > 0:
         _airtime(axes, sent, row, float(airtime))
@@ -89,7 +83,7 @@ def draw_spacetime(source: Source) -> dict[str, Figure]:
     entries += [("offline", Patch(color="0.85"))] if len(away) else []
     style.put_legend(figure, entries)
     end = float(events["time"].max())
-    remarks = [f"{one_replica(source, cell, replica)}: "]
+    remarks = [f"{timing.one_replica(source, cell, replica)}: "]
     if start <= first and stop >= last:
         remarks[0] += f"all {len(sent)} messages."
     else:
