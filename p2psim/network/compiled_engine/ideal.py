@@ -229,7 +229,7 @@ def commit(out, at, now, agent, peer, cause, release, run):  # type: ignore[no-u
 def end_message(out, at, seq, now, receiver, sender, link, version, sent, release, wire):  # type: ignore[no-untyped-def]
     """Write how a message ends at a receiver; returns whether it has arrived.
 
-    Each delivery takes the next draw of its sender, as `channels.loss.open_loss` has it; where ``wire`` is None none is
+    Each delivery takes the next draw of its sender, as `LossModel.open` has it; where ``wire`` is None none is
     lost.
     """
     if wire is not None:
