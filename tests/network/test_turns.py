@@ -51,6 +51,19 @@ class TestExactly:
         now, moment = np.sort(random.exponential(size=(2, 100_000)), axis=0)
         assert 0.02 < np.mean(now + (moment - now) != moment) < 0.05
 
+    @pytest.mark.parametrize("moment", [1.0, 1.0 + 1e-300])
+    def test_a_moment_that_is_now_comes_when_what_goes_on_is_done(self, moment: float) -> None:
+        env, seen = simpy.Environment(initial_time=1.0), []
+
+        def steps() -> Steps:
+            yield from exactly(env, moment)
+            seen.append(f"met at {env.now}")
+
+        begin(env, steps())
+        seen.append("has begun it")
+        env.run()
+        assert seen == ["has begun it", "met at 1.0"]
+
     @pytest.mark.parametrize("moment", [0.5, float("nan"), -1.0])
     def test_refuses_what_is_past_or_no_number(self, moment: float) -> None:
         env = simpy.Environment(initial_time=1.0)
