@@ -128,14 +128,22 @@ class CheckReport:
 
     def _engine(self) -> str:
         """What makes the events, and why."""
-        if self.scenario.network.engine == "simpy":
-            return "engine: simpy, as network.engine says"
-        uncompiled = [parts for cell in self.cells if (parts := cell.scenario.network.uncompiled_parts())]
-        if not uncompiled:
+        networks = [cell.scenario.network for cell in self.cells]
+        by_key = sum(network.engine == "simpy" for network in networks)
+        uncompiled = [
+            parts for one in networks if one.engine != "simpy" and (parts := one.uncompiled_parts())
+        ]
+        reasons = [(by_key, "as network.engine says")] if by_key else []
+        if uncompiled:
+            keys = ", ".join(dict.fromkeys(chain(*uncompiled)))
+            reasons.append((len(uncompiled), f"because of {keys}: parts of your own have no compiled form"))
+        if not reasons:
             return "engine: array, since all parts of the network have a compiled form"
-        keys, some = dict.fromkeys(chain(*uncompiled)), counted(len(uncompiled), "cell")
-        cells = f" in {some}, array in the others" if len(uncompiled) < len(self.cells) else ""
-        return f"engine: simpy{cells}, because of {', '.join(keys)}: parts of your own have no compiled form"
+        if reasons[0][0] == len(networks):
+            return f"engine: simpy, {reasons[0][1]}"
+        said = "; ".join(f"simpy in {counted(cells, 'cell')}, {why}" for cells, why in reasons)
+        others = len(networks) - by_key - len(uncompiled)
+        return f"engine: {said}" + ("; array in the others" if others else "")
 
     def _time(self) -> str:
         """How long it will take, or why that is not estimated."""

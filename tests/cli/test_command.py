@@ -333,6 +333,22 @@ def test_check_shows_the_scenario_its_size_and_its_privacy(
     assert tree["cells"][0]["facts"]["h"] == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(
+    ("engines", "said"),
+    [
+        ("[simpy, array]", "simpy in 1 cell, as network.engine says; array in the others"),
+        ("[array, auto]", "array, since all parts of the network have a compiled form"),
+        ("[simpy]", "simpy, as network.engine says"),
+    ],
+)
+def test_check_says_which_cells_take_which_engine(
+    scenario: str, capsys: pytest.CaptureFixture[str], engines: str, said: str
+) -> None:
+    keys = ["--set", "sweep={}", "--set", f"sweep.network.engine={engines}"]
+    assert main(["check", scenario, "--no-pilot", *keys]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == f"engine: {said}"
+
+
 def test_check_shows_facts_first_and_few_agents(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     many = ["--set", "network.topology.agents=30", "--replicas", "1"]
     assert main(["check", scenario, "--set", "sweep={}", *many]) == 0
