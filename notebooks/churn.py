@@ -22,20 +22,31 @@
 # %%
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import Image, display
 
 import p2psim
 from p2psim.analysis.comparison import compare_within
 from p2psim.cli.arguments import read_template
 from p2psim.core.intervals import mean_interval
+from p2psim.report import notes, panels, style
+from p2psim.report.figures.bands import band_figure
+from p2psim.report.files import save_all
+from p2psim.report.source import source
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "2"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="churn-"))
 figures = os.environ.get("P2PSIM_NOTEBOOK_FIGURES")
+
+
+def show(figure, name):
+    """Save a figure, with its numbers as CSV, and show it."""
+    path, *_ = save_all({name: figure}, figures or folder / "figures", ["png"])
+    display(Image(path))
 
 
 def run(name):
@@ -106,24 +117,21 @@ for graph, values in wide.groupby(level="graph", sort=False):
 # are no hubs, 0.000 [−0.001, 0.002]. The others suffer from the lost links.
 
 # %%
-panel, axes = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 kinds = ["random", "records", "betweenness", "degree"]
-for shift, (graph, of_graph) in zip((-0.08, 0.08), changes.groupby("graph", sort=False), strict=True):
-    found = [mean_interval(of_graph.loc[of_graph["removed by"] == by, "change"].to_numpy()) for by in kinds]
-    middle = np.array([one.estimate for one in found])
-    axes.errorbar(
-        np.arange(4) + shift, 100 * middle, 100 * np.array([one.high - one.estimate for one in found]),
-        fmt="os"[shift > 0], capsize=4, label={"scale-free": "scale-free graph"}.get(graph, "random regular graph"),
-    )  # fmt: skip
-axes.axhline(0, color="grey", linewidth=0.8)
-words = ["at random", "by most records", "by betweenness", "by most neighbours"]
-axes.set(xticks=range(4), xticklabels=words, xlabel="how the fifth of the agents that is removed was chosen")
-axes.set(ylabel="change in accuracy of those who stay\n(percentage points; mean and 95 % interval)")
-axes.grid(alpha=0.3, axis="y")
-axes.legend()
-if figures:
-    panel.savefig(Path(figures) / "study_targeted_removal.png", dpi=120)
-plt.show()
+with style.look():
+    figure, axes = style.new_axes()
+    axes.axhline(0, color="grey", linewidth=0.8)
+    for number, (graph, of_graph) in enumerate(changes.groupby("graph", sort=False)):
+        samples = [100 * of_graph.loc[of_graph["removed by"] == by, "change"].to_numpy() for by in kinds]
+        name = {"scale-free": "scale-free graph"}.get(graph, "random regular graph")
+        look = {**style.line_style(number), "linestyle": "none"}
+        panels.draw_means(axes, np.arange(4) + 0.16 * (number - 0.5), samples, name, look)
+    axes.set_xticks(range(4), ["at random", "by most records", "by betweenness", "by most neighbours"])
+    below = "how the fifth of the agents that is removed was chosen"
+    change = "change in accuracy (percentage points)"
+    title = "What those who stay lose when others are removed"
+    style.finish(figure, axes, below, change, title, [notes.means(replicas)])
+    show(figure, "study_targeted_removal")
 
 # %% [markdown]
 # ## Coming back, coming late, leaving
@@ -137,44 +145,21 @@ plt.show()
 churn = run("churn")
 series = churn.metrics[churn.metrics["metric"] == "test_accuracy"].astype({"metric": str})
 series = series[series["time"] % 1 == 0]
-labels = {"stale": "their old model", "reset": "zeros", "fetch": "a neighbour's model"}
-
-
-def told(column):
-    """The kind of absence, and with which model agents return."""
-    kind = column.partition("(")[0]
-    how = column.partition("rejoin=")[2].partition(",")[0] or "stale"
-    words = {
-        "always": "always online",
-        "leave": "half leave for good",
-        "renewal": "come and go",
-        "join": "half come late",
-    }
-    return words[kind] + (f"; return with {labels[how]}" if kind in ("renewal", "join") else "")
-
-
-panels, axes = plt.subplots(1, 2, figsize=(11, 4.8), sharey=True, layout="constrained")
-for axis, (epsilon, of_budget) in zip(axes, series.groupby("privacy.epsilon"), strict=True):
-    for column, values in of_budget.groupby("network.availability", sort=False, observed=True):
-        times = values.pivot(index="time", columns="replica", values="value")
-        found = [mean_interval(row.to_numpy()) for _, row in times.iterrows()]
-        style = "-" if "renewal" in column else "--" if "join" in column else ":"
-        (line,) = axis.plot(times.index, [one.estimate for one in found], style, label=told(column))
-        low, high = [one.low for one in found], [one.high for one in found]
-        axis.fill_between(times.index, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    axis.set(
-        xlabel="simulated time (mean clock periods)",
-        title=f"ε = {epsilon:g}" if np.isfinite(epsilon) else "no noise",
-        ylim=(0.5, 1),
-    )
-    axis.grid(alpha=0.3)
-axes[0].set(ylabel="test accuracy of all agents, higher is better\n(mean and 95 % interval)")
-panels.legend(
-    *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9, frameon=False
+names = {
+    "always": "always online",
+    "renewal(rejoin=stale, up=10, down=10)": "come and go: old model",
+    "renewal(rejoin=reset, up=10, down=10)": "come and go: zeros",
+    "renewal(rejoin=fetch, up=10, down=10)": "come and go: a neighbour's",
+    "join(rejoin=stale, after=uniform=[20, 50], share=0.5)": "half come late: old model",
+    "join(rejoin=fetch, after=uniform=[20, 50], share=0.5)": "half come late: a neighbour's",
+    "leave(after=exponential=30, share=0.5)": "half leave for good",
+}
+material = source(
+    churn, against="time", heading="Accuracy of all agents, by absence and the model they return with"
 )
-if figures:
-    panels.savefig(Path(figures) / "study_churn.png", dpi=120)
-plt.show()
+material = replace(material, values={"network.availability": names})
+with style.look():
+    show(band_figure(material, ["test_accuracy"], ""), "study_churn")
 
 # %% [markdown]
 # An agent that is reset has a model of zeros until it wakes. Of an agent that is online for exponential times of mean

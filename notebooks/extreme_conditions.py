@@ -25,18 +25,28 @@ import os
 import tempfile
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import Image, display
 
 import p2psim
 from p2psim.cli.arguments import read_template
 from p2psim.core.intervals import mean_interval, ratio_interval
+from p2psim.report import notes, panels, style
+from p2psim.report.figures.bands import band_figure
+from p2psim.report.files import save_all
+from p2psim.report.source import source
 from p2psim.runs.summary import share_reached
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "2"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="extreme-"))
 figures = os.environ.get("P2PSIM_NOTEBOOK_FIGURES")
+
+
+def show(figure, name):
+    """Save a figure, with its numbers as CSV, and show it."""
+    path, *_ = save_all({name: figure}, figures or folder / "figures", ["png"])
+    display(Image(path))
 
 
 def run(name):
@@ -56,32 +66,9 @@ hard = run("extreme_conditions")
 names = ["ideal", "half of the messages lost", "delays of 1 to 10", "online 90 % of the time", "all three"]
 series = hard.metrics.astype({"metric": str})
 series = series[(series["time"] % 1 == 0) & series["metric"].isin(["test_accuracy", "objective_gap"])]
-panels, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-for axis, (metric, of_metric) in zip(axes, series.groupby("metric"), strict=True):
-    for (_, of_cell), name in zip(of_metric.groupby("cell"), names, strict=True):
-        table = of_cell.pivot(index="time", columns="replica", values="value")
-        if metric == "objective_gap":
-            table = table / table.loc[0.0]
-        middle = table.median(axis=1)
-        (line,) = axis.plot(table.index, middle, label=name)
-        axis.fill_between(
-            table.index,
-            table.quantile(0.25, axis=1),
-            table.quantile(0.75, axis=1),
-            alpha=0.2,
-            color=line.get_color(),
-        )
-    axis.set(xlabel="simulated time (mean clock periods)")
-    axis.grid(alpha=0.3)
-axes[0].set(
-    yscale="log",
-    ylabel="gap to the minimum of Q_L, over that at the start,\nlower is better (median and quartiles)",
-)
-axes[1].set(ylabel="test accuracy, higher is better\n(median and quartiles)", ylim=(0.6, 0.96), xlim=(0, 150))
-axes[1].legend()
-if figures:
-    panels.savefig(Path(figures) / "study_extreme_conditions.png", dpi=120)
-plt.show()
+material = source(hard, against="time", heading="Coordinate descent under loss, delay and churn")
+with style.look():
+    show(band_figure(material, ["objective_gap", "test_accuracy"], ""), "study_extreme_conditions")
 
 
 # %% [markdown]
@@ -185,31 +172,18 @@ for loss, values in wide.groupby(level="loss"):
     )
 
 # %%
-panel, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
-for way, marker in zip(order, "os^D", strict=True):
-    found = [
-        mean_interval(np.log(values.to_numpy()))
-        for _, values in errors[errors["way"] == way].groupby("loss")["error"]
-    ]
-    middle, low, high = (np.exp([getattr(one, end) for one in found]) for end in ("estimate", "low", "high"))
-    axes.errorbar(
-        sorted(errors["loss"].unique()),
-        middle,
-        [middle - low, high - middle],
-        marker=marker,
-        capsize=3,
-        label=way,
-    )
-axes.set(
-    yscale="log",
-    xlabel="share of messages lost",
-    ylabel="error of the agents' models at the end, over that\nat the start (geometric mean, 95 % interval)",
-)
-axes.grid(alpha=0.3)
-axes.legend()
-if figures:
-    panel.savefig(Path(figures) / "study_push_sum.png", dpi=120)
-plt.show()
+with style.look():
+    figure, axes = style.new_axes()
+    axes.set_yscale("log")
+    for number, way in enumerate(order):
+        by_loss = errors[errors["way"] == way].groupby("loss")["error"]
+        samples = [values.to_numpy() for _, values in by_loss]
+        losses = sorted(errors["loss"].unique())
+        panels.draw_means(axes, losses, samples, way, style.line_style(number), geometric=True)
+    label = "error of the agents' models at the end, over that at the start, lower is better"
+    remark = notes.means(replicas, "geometric mean")
+    style.finish(figure, axes, "share of messages lost", label, "Four ways of averaging under loss", [remark])
+    show(figure, "study_push_sum")
 
 # %% [markdown]
 # **A reader may conclude** (20 replicas, 95 % intervals for each number by itself):

@@ -24,18 +24,27 @@ import os
 import tempfile
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import Image, display
 
 import p2psim
 from p2psim.analysis.comparison import compare_within
 from p2psim.cli.arguments import read_template
 from p2psim.core.intervals import mean_interval
+from p2psim.report import notes, panels, style
+from p2psim.report.files import save_all
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "2"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="dropout-topology-"))
 figures = os.environ.get("P2PSIM_NOTEBOOK_FIGURES")
+
+
+def show(figure, name):
+    """Save a figure, with its numbers as CSV, and show it."""
+    path, *_ = save_all({name: figure}, figures or folder / "figures", ["png"])
+    display(Image(path))
+
 
 # %%
 scenario = p2psim.Scenario.parse(read_template("topology_budget"), overrides=[f"replicas={replicas}"])
@@ -70,27 +79,24 @@ print(accuracies.unstack("there").to_string())
 # %%
 told = {"always": "always online", "bernoulli": "70 % of wakes missed", "renewal": "offline half of the time"}
 λ2 = last.groupby("graph")["lambda2"].mean().sort_values()
-panels, axes = plt.subplots(1, 3, figsize=(11, 4.4), sharey=True, layout="constrained")
-for axis, (epsilon, of_budget) in zip(axes, last.groupby("privacy.epsilon"), strict=True):
-    for number, (there, of_kind) in enumerate(of_budget.groupby("there", sort=False)):
-        found = [
-            mean_interval(of_kind[of_kind["graph"] == graph]["test_accuracy"].to_numpy())
-            for graph in λ2.index
-        ]
-        axis.errorbar(
-            np.arange(len(λ2)) + 0.22 * (number - 1), [one.estimate for one in found],
-            [one.estimate - one.low for one in found], marker="os^"[number], linestyle="", capsize=3,
-            label=told[there],
-        )  # fmt: skip
-    axis.set_xticks(range(len(λ2)), [f"{graph}  {value:.2g}" for graph, value in λ2.items()], rotation=90)
-    axis.set(title=f"ε = {epsilon:g}")
-    axis.grid(alpha=0.3, axis="y")
-axes[0].set(ylabel="test accuracy (mean and 95 % interval),\nhigher is better", ylim=(0.5, 1))
-axes[1].set(xlabel="graph and its λ₂, mean over replicas")
-panels.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-if figures:
-    panels.savefig(Path(figures) / "study_dropout_topology.png", dpi=120)
-plt.show()
+with style.look():
+    figure, grid = panels.new_panels(3, "", sharey=True)
+    figure.set_figheight(5.2)
+    figure.suptitle("Accuracy by graph, absence and budget", x=0.01, ha="left")
+    for axes, (epsilon, of_budget) in zip(grid, last.groupby("privacy.epsilon"), strict=True):
+        panels.name(axes, f"ε = {epsilon:g}")
+        for number, (there, of_kind) in enumerate(of_budget.groupby("there", sort=False)):
+            samples = [
+                of_kind.loc[of_kind["graph"] == graph, "test_accuracy"].to_numpy() for graph in λ2.index
+            ]
+            look = {**style.line_style(number), "linestyle": "none", "markersize": 4}
+            panels.draw_means(axes, np.arange(len(λ2)) + 0.24 * (number - 1), samples, told[there], look)
+        axes.set_xticks(range(len(λ2)), [f"{graph}  {value:.2g}" for graph, value in λ2.items()], rotation=90)
+        axes.set(ylim=(0.5, 1), xlabel="graph and its λ₂, mean over replicas" if axes is grid[1] else "")
+    panels.name_values(figure, grid, style.metric_label("test_accuracy"))
+    style.add_legend(figure, grid[0])
+    style.add_footnote(figure, [notes.means(replicas)])
+    show(figure, "study_dropout_topology")
 
 # %% [markdown]
 # **A reader may conclude** (20 replicas, 95 % intervals for each number by itself): accuracy rises with λ₂, and

@@ -86,7 +86,7 @@ def plot(args: argparse.Namespace) -> None:
     "report",
     "write a page of a run: results, privacy, agents, and a player of one recorded replica, in one HTML file",
     option("run RUN", "a run folder"),
-    option("--cell I", "the cell whose replica is played; 0 by default", whole=ANY, default=0),
+    option("--cell I", "the cell whose replica is played; the first with events by default", whole=ANY),
     option("--replica R", "the replica that is played; the first one of the cell by default", whole=ANY),
     option("--from T", "play from this simulated time on", number, dest="begin"),
     option("--to T", "play until this simulated time", number, dest="end"),

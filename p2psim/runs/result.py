@@ -394,6 +394,6 @@ class Result:
 
         return plot(self, *args, **kwargs)
 
-    def report(self, cell: int = 0, replica: int | None = None, height: int = 900) -> Any:
+    def report(self, cell: int | None = None, replica: int | None = None, height: int = 900) -> Any:
         """Show the page of the run in a notebook, playing a replica of a cell; ``str()`` of it is the HTML."""
         return import_module("p2psim.report.page").shown(self, cell, replica, height)

@@ -16,7 +16,7 @@ from page_cases import CASES, Case
 
 import p2psim
 from p2psim.cli.main import main, parser
-from p2psim.core.errors import InputError
+from p2psim.core.errors import InputError, SimulationError
 from p2psim.core.events import COLUMNS, EVENT, KINDS, OUTCOMES
 from p2psim.report.page import page
 from p2psim.report.page.encoding import as_json, unpacked
@@ -266,3 +266,20 @@ def test_figures_of_the_run_folder_are_on_its_page(tmp_path: Path, monkeypatch: 
     # A page stays below its size: what has no room is named.
     monkeypatch.setattr("p2psim.report.page.LARGEST", len(before.encode()) + 10)
     assert [one["image"] for one in figures(page(result))] == ["", ""]
+
+
+def test_a_run_whose_first_cell_failed_has_a_page_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = small.tree(replicas=1, sweep={"learning.algorithm.rho": [1e9, 1.0]})
+    tree["learning"]["algorithm"] |= {"theta_max": 1e300}
+    tree["privacy"] = {"mechanism": "none"}
+    tree["record"]["metrics"] = ["relative_fitness", "objective"]
+    with pytest.raises(SimulationError, match="not finite"):
+        p2psim.run(p2psim.Scenario.from_dict(tree), tmp_path / "run", jobs=1, progress=False)
+    assert main(["report", str(tmp_path / "run")]) == 0
+    plain, _ = unpacked((tmp_path / "run" / "report.html").read_text())
+    assert plain["replica"]["cell"] == 1
+    capsys.readouterr()
+    assert main(["report", str(tmp_path / "run"), "--cell", "0"]) == 2
+    assert "cell 0 has no recorded events yet; cells that have some: 1" in capsys.readouterr().err

@@ -83,6 +83,24 @@ def test_the_graph_has_links_by_what_failed_on_them(tmp_path: Path) -> None:
         FIGURES["graph"].draw(source(made))
 
 
+def test_a_single_agent_and_its_learner_are_seen(tmp_path: Path) -> None:
+    tree = STUDY | {
+        "network": {"topology": {"kind": "star", "agents": 1}, "exchange": "request"},
+        "replicas": 1,
+    }
+    tree["record"] = {"every": 10, "events": True}
+    result = p2psim.run(p2psim.Scenario.from_dict(tree), tmp_path / "run", progress=False, jobs=1)
+    figure = FIGURES["graph"].draw(source(result))["graph"]
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    assert axes.get_window_extent().height > 0.2 * axes.get_window_extent().width
+    for dots in axes.collections[1:]:
+        x, y = np.asarray(dots.get_offsets())[0]
+        assert axes.get_xlim()[0] < x < axes.get_xlim()[1]
+        assert axes.get_ylim()[0] < y < axes.get_ylim()[1]
+    assert "1 agent, 1 link" in footnote(figure)
+
+
 def test_privacy_is_spent_at_releases_until_the_budget_is(tmp_path: Path) -> None:
     made = with_events(tmp_path)
     made.scenario = {"privacy": {"allocation": "horizon", "enforce": "basic"}}

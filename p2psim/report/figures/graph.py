@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
 from p2psim.core.events import LEARNER
-from p2psim.report import panels, style
+from p2psim.report import notes, panels, style
 from p2psim.report.figures.agents import by_number, last_values, metrics_of_agents, with_number
 from p2psim.report.figures.spacetime import messages
 from p2psim.report.figures.timing import events_of_one, names_of_agents, one_replica
@@ -92,6 +92,13 @@ def draw_graph(source: Source) -> dict[str, Figure]:
                 bbox={"fc": "white", "ec": "none", "alpha": 0.7, "pad": 0.5},
             )  # fmt: skip
     axes.set_aspect("equal")
+    # Agents in one line, or a single one, still have room above and below.
+    every = np.array(list(places.values()))
+    half = 0.55 * np.ptp(every, axis=0)
+    half = np.maximum(half, 0.3 * (half.max() or 1.0))
+    middle = (every.min(axis=0) + every.max(axis=0)) / 2
+    (left, low), (right, high) = middle - half, middle + half
+    axes.set(xlim=(left, right), ylim=(low, high))
     axes.set_axis_off()
     known = values[np.isfinite(values)]
     if known.nunique() > 1:
@@ -99,7 +106,8 @@ def draw_graph(source: Source) -> dict[str, Figure]:
         bar.set_label(style.in_lines(what, 40))
         bar.outline.set_visible(False)
     style.note(axes, "agents", values.index, values)
-    remark = f"{one_replica(source, cell, replica)}: {len(values)} agents, {len(ends)} links"
+    counts = f"{notes.counted([len(values)], 'agent')}, {notes.counted([len(ends)], 'link')}"
+    remark = f"{one_replica(source, cell, replica)}: {counts}"
     remark += f"; red: up to {100 * shares.max():.0f} % of the messages of a link failed." if some else "."
     short = what.split(",")[0].split(" (")[0]
     remarks = [remark]

@@ -27,7 +27,7 @@ NAME = "report.html"
 
 def page(
     result: Result,
-    cell: int = 0,
+    cell: int | None = None,
     replica: int | None = None,
     begin: float | None = None,
     end: float | None = None,
@@ -40,8 +40,8 @@ def page(
     Parameters
     ----------
     result : Result
-    cell : int
-        The cell whose replica is played.
+    cell : int, optional
+        The cell whose replica is played; the first one with recorded events when left out.
     replica : int, optional
         The replica that is played; the first one of the cell when left out.
     begin, end : float, optional
@@ -67,6 +67,8 @@ def page(
     packer = Packer()
     plain: dict[str, Any] = {"study": study(result, packer, question, checked), "replica": None}
     if result.events is not None and result.links is not None:
+        if cell is None:
+            cell = int(result.events["cell"].min()) if len(result.events) else 0
         if replica is None:
             rows = result.events["replica"][result.events["cell"] == cell]
             replica = int(rows.min()) if len(rows) else 0
@@ -126,7 +128,7 @@ class Shown:
         return f'<iframe srcdoc="{escape(self.text)}" style="{style}" title="p2psim"></iframe>'
 
 
-def shown(result: Result, cell: int = 0, replica: int | None = None, height: int = 900) -> Shown:
+def shown(result: Result, cell: int | None = None, replica: int | None = None, height: int = 900) -> Shown:
     """Make the page of a run for a notebook; see `page`."""
     return Shown(page(result, cell, replica), height)
 

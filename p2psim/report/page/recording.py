@@ -209,6 +209,9 @@ def open_recording(result: Result, cell: int, replica: int) -> Recording:
     rows = of_run(result.events, *run)
     if rows.empty:
         known = sorted(result.events.loc[result.events["cell"] == cell, "replica"].unique())
+        if not known:
+            cells = ", ".join(map(str, sorted(result.events["cell"].unique()))) or "none"
+            raise InputError(f"--cell: cell {cell} has no recorded events yet; cells that have some: {cells}")
         raise InputError(f"--replica: cell {cell} has the replicas {known[0]} to {known[-1]}; got {replica}")
     prepared, lacking = None, ""
     try:
