@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -219,11 +219,23 @@ class PLD(Accountant):
 
     def epsilon_bound(self, charges: Charges, delta: float) -> np.ndarray:
         """ε of each agent at δ, by `epsilon_of`."""
-        return _by_agent(charges, lambda own: epsilon_of(own, delta, self))
+        return _by_agent(
+            charges, lambda own: (kept if own.loss.size <= _FEW_LOSSES else epsilon_of)(own, delta, self)
+        )
 
     def delta_bound(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ of each agent at ε, by `delta_of`."""
         return _by_agent(charges, lambda own: delta_of(own, epsilon, self))
+
+
+@lru_cache(4096)
+def kept(own: Charges, delta: float, fineness: PLD) -> float:
+    """ε at δ of one agent's releases, kept: agents and moments of all simulations have few that differ."""
+    return epsilon_of(own, delta, fineness)
+
+
+#: Accounts of more losses that differ are not kept: they take memory, and hardly come again.
+_FEW_LOSSES = 64
 
 
 def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarray:
@@ -235,6 +247,8 @@ def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarr
         with np.errstate(over="ignore", under="ignore"):
             return measure(released(charges.pick(np.array([agent]))))
 
+    if charges.agents == 1:
+        return np.array([of_agent(0)])
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         return np.array(list(pool.map(of_agent, range(charges.agents))))
 

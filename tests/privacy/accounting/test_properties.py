@@ -27,6 +27,7 @@ from p2psim.privacy.accounting.noises import (
     PoissonGaussian,
     Subsampled,
 )
+from p2psim.privacy.accounting.pld import PLD
 
 NOISES: tuple[Noise, ...] = (
     LAPLACE, PURE, GAUSSIAN, DISCRETE_LAPLACE, Subsampled(LAPLACE, 0.1), Subsampled(GAUSSIAN, 0.3),
@@ -381,3 +382,19 @@ def test_a_noise_that_is_listed_twice_costs_what_it_costs_when_listed_once(data:
             assert accountant.delta(twice, 1.0) == pytest.approx(
                 accountant.delta(once, 1.0), rel=1e-6, abs=1e-12
             )
+
+
+@settings(max_examples=15)
+@given(lists=st.lists(losses, min_size=2, max_size=4), noise=st.sampled_from(NOISES), delta=deltas)
+def test_loss_distributions_give_an_agent_the_same_alone_and_among_others(
+    lists: list[list[float]], noise: Noise, delta: float
+) -> None:
+    """To the last bit, whoever was asked for before: accounts are kept."""
+    offsets = np.cumsum([0, *map(len, lists)])
+    every = np.concatenate([np.array(one) for one in lists])
+    together = PLD().epsilon(Charges((noise,), np.zeros(every.size, np.int8), every, offsets), delta)
+    alone = [PLD().epsilon(Charges.of(noise, one), delta)[0] for one in lists]
+    again = ACCOUNTANTS["pld"].epsilon(
+        Charges((noise,), np.zeros(every.size, np.int8), every, offsets), delta
+    )
+    assert together.tolist() == alone == again.tolist()
