@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from p2psim.cli.main import main
+from p2psim.network.topologies.random import ErdosRenyi
 
 STUDY = {
     "name": "tiny",
@@ -504,6 +505,17 @@ def test_new_scenario_starts_from_a_shipped_one(
     assert main(["new", "mine"]) == 0
     assert capsys.readouterr().out == "mine.yaml\n"
     assert "name: mine" in Path("mine.yaml").read_text()
+
+
+def test_of_a_kind_its_keys_are_listed(capsys):
+    """All of them, each with what it takes; of a word that is no kind, none."""
+    assert main(["list", "erdos_renyi"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "keys of erdos_renyi under network.topology" in shown
+    for key in ErdosRenyi.model_fields.keys() - {"kind"}:
+        assert f" {key}: " in shown
+    assert main(["list", "latency"]) == 0
+    assert "keys of" not in capsys.readouterr().out
 
 
 def test_list_and_schema(capsys: pytest.CaptureFixture[str]) -> None:
