@@ -226,7 +226,7 @@ def hint(path: str | Path) -> str:
 
 
 def read_template(name: str) -> str:
-    """Return the text of a shipped scenario.
+    """Return the text of a shipped scenario, by its name or that of its file.
 
     Raises
     ------
@@ -235,9 +235,10 @@ def read_template(name: str) -> str:
     """
     from p2psim.core.faults import unknown
 
-    known = list(templates())
+    known, given = list(templates()), name
+    name = given.removesuffix(".yaml").replace("-", "_")
     if name not in known:
-        raise InputError(Fault(unknown("scenario", name, known)))
+        raise InputError(Fault(unknown("scenario", given, known)))
     return (_folder() / f"{name}.yaml").read_text(encoding="utf-8")
 
 

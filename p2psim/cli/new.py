@@ -16,16 +16,21 @@ _NAME_LINE = re.compile(r"^name:[^\n#]*?([ \t]*#[^\n]*)?$", re.MULTILINE)
 
 @command(
     "new",
-    "write a new scenario from a shipped one, or a new part",
+    "write a new scenario from a shipped one, or a new part with its test",
     option("name NAME", "the file becomes NAME.yaml; of a part NAME.py"),
     option("--part KIND", "write a working part of this kind, and its test: topology, loss, metric, …"),
-    option("--from TEMPLATE", "see p2psim list", dest="template", default="three_banks"),
+    option(
+        "--from TEMPLATE", "the shipped scenario; three_banks by default; see p2psim list", dest="template"
+    ),
     needs=("p2psim.scenario.model",),
 )
 def start(args: argparse.Namespace) -> None:
     """``p2psim new``."""
     if args.part is None:
-        files = [new(args.name, args.template), *map(Path, tables_of(read_template(args.template)))]
+        template = args.template or "three_banks"
+        files = [new(args.name, template), *map(Path, tables_of(read_template(template)))]
+    elif args.template is not None:
+        raise InputError("--from: is of scenarios; a part of each kind begins as --part writes it")
     else:
         files = new_part(args.part, args.name)
     print(*files, sep="\n")
@@ -177,10 +182,10 @@ def new_part(kind: str, name: str, folder: str | Path = ".") -> list[Path]:
 
     import p2psim.scenario.rules  # noqa: F401  registers metrics
     from p2psim.core import registry
+    from p2psim.core.faults import unknown
 
     if kind not in TEMPLATES:
-        message = f"--part: there is no file to begin with for {kind!r}, only for {', '.join(TEMPLATES)}"
-        raise InputError(message)
+        raise InputError(f"--part: {unknown('kind', kind, list(TEMPLATES))}")
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) or keyword.iskeyword(name):
         message = f"{name!r} is no name of a part: small letters, digits and hyphens, such as my-{kind}"
         raise InputError(message)

@@ -116,7 +116,7 @@ def report(args: argparse.Namespace) -> None:
 
 def _check_place(result: "Result", out: str | None) -> None:
     """Refuse a place that is no file's, or is that of a file of the run."""
-    from p2psim.core.faults import path_of
+    from p2psim.core.files import path_of
     from p2psim.runs import manifest, store
 
     if out is None:

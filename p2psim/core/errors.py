@@ -1,5 +1,6 @@
 """Errors that are meant for the person who wrote the scenario, and the exit codes they end in."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from json import JSONDecodeError
@@ -148,3 +149,22 @@ def check_place(what: str, given: int, count: int) -> None:
     """
     if not 0 <= given < count:
         raise InputError(f"{what}: must be from 0 to {count - 1}, got {given}")
+
+
+def show(value: Any) -> str:
+    """Write a value as an error message gives it back."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else value[:57] + "...")
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    return f"a {type(value).__name__}"

@@ -4,18 +4,13 @@ Error messages, the reference page and the catalogue read the models' schemas he
 """
 
 import difflib
-import errno
-import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from p2psim.core.errors import Fault, InputError
-from p2psim.core.files import at_home
+from p2psim.core.errors import Fault, show
 from p2psim.core.nodes import Node, at, place_of
 
 Schema = Mapping[str, Any]
@@ -213,6 +208,25 @@ _OF_THE_VALUE = {
 }  # fmt: skip
 
 
+#: What people write for ``path``, and keys whose numbers of agents may stand in a file.
+_FILES = ("file", "filename", "csv", "table")
+_IN_FILES = ("epsilon", "rate", "slowdown")
+
+
+def _form_meant(where: SchemaLocation, value: object) -> str:
+    """How numbers of agents are taken from a file or a column, where that was probably meant; empty otherwise."""
+    *before, key = ("", *where.steps)
+    if not isinstance(value, str):
+        return ""
+    if key in _IN_FILES and value.lower().endswith(".csv"):
+        return f"; a file is {{path: {value}}}"
+    if where.inside["type"] != "dict":
+        return ""
+    form = "path" if key in _FILES else nearest(key, ["path", "column"])
+    takes = form == "column" or (form == "path" and before[-1] in _IN_FILES)
+    return f"; did you mean {form}?" if takes else ""
+
+
 #: Kinds that there were, and what to give instead.
 _FORMER = {
     "registered": "there is no kind 'registered' any more: your own mechanism is a class with a new kind, "
@@ -239,32 +253,25 @@ def faults_of(error: ValidationError, model: type[BaseModel], node: Node) -> lis
     schemas = Schemas(model)
     details = [(detail, follow(schemas, detail["loc"])) for detail in error.errors(include_url=False)]
     unknown = [where.steps[:-1] for detail, where in details if _is_wrong_kind(detail, where)]
+    # A key that is written otherwise is not missing as well.
+    meant = [
+        (*where.steps[:-1], _meant_key(schemas, where))
+        for detail, where in details
+        if detail["type"] == "extra_forbidden"
+    ]
+    # Of text or a list, text that is refused is not judged as a list too.
+    judged = [where.steps for detail, where in details if detail["type"] == "value_error"]
     faults = (
         _fault(detail, where, schemas, node)
         for detail, where in details
-        if _is_wrong_kind(detail, where) or not any(where.steps[: len(steps)] == steps for steps in unknown)
+        if _is_wrong_kind(detail, where)
+        or not (
+            any(where.steps[: len(steps)] == steps for steps in unknown)
+            or (detail["type"] == "missing" and where.steps in meant)
+            or (detail["type"].endswith("_type") and where.steps in judged)
+        )
     )
     return list(dict.fromkeys(faults))
-
-
-def path_of(name: str, value: object) -> Path:
-    """Check an argument that is a path, with ``~`` expanded; anything else is an `InputError`."""
-    if not isinstance(value, str | os.PathLike) or not isinstance(path := os.fspath(value), str):
-        raise InputError(f"{name}: must be a path, got {show(value)}")
-    if "\0" in path or not path:
-        raise InputError(f"{name}: must be a path, got {path!a}")
-    try:
-        path.encode()
-        place = at_home(path)
-        os.lstat(place)
-    except UnicodeEncodeError:
-        raise InputError(f"{name}: must be a path in Unicode, got {path!a}") from None
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise InputError(f"{name}: must be a path, got one that is too long, {path[:40]!a}…") from None
-    return place
 
 
 def make_whole(tree: Any, error: ValidationError, model: type[BaseModel]) -> bool:
@@ -294,31 +301,26 @@ def ordered(faults: Iterable[Fault]) -> list[Fault]:
 def unknown(noun: str, name: object, known: Sequence[str]) -> str:
     """Say that a name is not known, which are, and which one was probably meant."""
     cure = f"; did you mean {near}?" if (near := nearest(str(name), known)) else ""
-    return f"unknown {noun} {show(name)}; known: {', '.join(known)}{cure}"
+    names = (one if any(map(str.isalnum, one)) else repr(one) for one in known)
+    return f"unknown {noun} {show(name)}; known: {', '.join(names)}{cure}"
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Return the known name that is most like another one, empty when none is."""
-    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
+    """Return the known name that is most like another one, or the shortest that ends with it; empty when none is."""
+    folded = {one.lower().replace("_", "-"): one for one in known}
+    wanted = name.lower().replace("_", "-")
+    like = difflib.get_close_matches(wanted, folded, n=1)
+    like += sorted((one for one in folded if wanted and one.endswith(f"-{wanted}")), key=len)
+    return folded[like[0]] if like else ""
 
 
-def show(value: Any) -> str:
-    """Write a value as an error message gives it back."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and not math.isfinite(value):
-        return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
-    if isinstance(value, str):
-        return repr(value if len(value) <= 60 else value[:57] + "...")
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
-    return f"a {type(value).__name__}"
+def _meant_key(schemas: Schemas, where: SchemaLocation) -> str:
+    """The key that an unknown one probably stands for, perhaps of a section inside; empty when none is like it."""
+    wrong, known = where.steps[-1], schemas.fields(where.inside)
+    if wrong in _FILES and "path" in known:
+        return "path"
+    inside = [f"{key}.{wrong}" for key, schema in known.items() if wrong in schemas.fields(schema)]
+    return nearest(wrong, list(known)) or (inside[0] if len(inside) == 1 else "")
 
 
 def _is_wrong_kind(detail: Any, where: SchemaLocation) -> bool:
@@ -333,7 +335,7 @@ def _fault(detail: Any, where: SchemaLocation, schemas: Schemas, node: Node) -> 
     names_part = unnamed and "part_kind" in schemas.bare(schema).get("metadata", {})
     if problem == "extra_forbidden":
         known = list(schemas.fields(where.inside))
-        near = nearest(steps[-1], known)
+        near = _meant_key(schemas, where)
         message = f"unknown key; {f'did you mean {near}?' if near else 'known: ' + ', '.join(known)}"
     elif problem == "missing":
         place = steps[:-1]
@@ -375,7 +377,9 @@ def _judgement(detail: Any, where: SchemaLocation, schemas: Schemas) -> str:
     if detail["type"] == "string_pattern_mismatch":
         return f"must match {detail['ctx']['pattern']}, got {show(value)}"
     is_type = detail["type"].endswith("_type")
+    if detail["type"] in ("string_too_short", "string_too_long") and bare.get("max_length") == 1:
+        return f"must be one character, got {show(value)}"
     if bare["type"] and (is_type or detail["type"] in _OF_THE_VALUE):
         expected = where.union if is_type and where.union["type"] else bare
-        return f"must be {phrase(schemas, expected)}, got {show(value)}"
+        return f"must be {phrase(schemas, expected)}, got {show(value)}{_form_meant(where, value)}"
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}, got {show(value)}"

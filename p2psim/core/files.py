@@ -4,6 +4,7 @@ What is written stands under another name until it has been flushed to disk; the
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -15,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from p2psim.core.errors import Fault, MeaningError, MissingSourceError
+from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError, show
 
 #: Windows opens no folder, and flushes only files that may be written.
 _OPENS_FOLDERS = hasattr(os, "O_DIRECTORY")
@@ -170,5 +171,26 @@ def checked(path: str, key: str) -> Path:
     if (fault := fault_of(place)) is not None:
         raise MeaningError(key, fault)
     if not place.is_file():
-        raise MissingSourceError(Fault(f"no such file: {path}; name another with --set {key}=FILE", key))
+        cure = f"; name another with --set {key}=FILE" if "." in key else ""
+        raise MissingSourceError(Fault(f"no such file: {path}{cure}", key))
+    return place
+
+
+def path_of(name: str, value: object) -> Path:
+    """Check an argument that is a path, with ``~`` expanded; anything else is an `InputError`."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(path := os.fspath(value), str):
+        raise InputError(f"{name}: must be a path, got {show(value)}")
+    if "\0" in path or not path:
+        raise InputError(f"{name}: must be a path, got {path!a}")
+    try:
+        path.encode()
+        place = at_home(path)
+        os.lstat(place)
+    except UnicodeEncodeError:
+        raise InputError(f"{name}: must be a path in Unicode, got {path!a}") from None
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{name}: must be a path, got one that is too long, {path[:40]!a}…") from None
     return place

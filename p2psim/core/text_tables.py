@@ -187,9 +187,22 @@ def lines_of(place: Path, key: str, delimiter: str = ",", skip: int = 0) -> Iter
         raise MeaningError(key, f"{place} cannot be read: {first_line(error)}") from None
 
 
+#: Files that people take for CSV, by their first bytes, and how a CSV file is made of them.
+_OTHER_FILES = (
+    *((mark, "UTF-16 text; save the file as UTF-8") for mark in (b"\xff\xfe", b"\xfe\xff")),
+    *(
+        (mark, "no text, but a ZIP archive or a spreadsheet; save the table as CSV (UTF-8)")
+        for mark in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+    ),
+)
+
+
 def _undecodable(place: Path) -> str:
     with opened(place) as stream:
         data = stream.read()
+    for begins, what in _OTHER_FILES:
+        if data.startswith(begins):
+            return f"{place} is {what}"
     try:
         data.decode()
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
 """What the columns of a file hold, what they would become as features, and which could be y or name owners."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from p2psim.data.table_file import TableFile, read_csv, read_parquet
 _LABELS = ("y", "label", "labels", "target", "class", "outcome", "response")
 #: Most frequent values that are listed of columns with too many for categories.
 _SHOWN = 5
+#: Rows from which numbers without a gap are taken for those of the rows, and what is said of their column.
+_COUNTED = 20
+_COUNTS = "a number; if it only numbers the rows, list the features in x without it"
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def _summary(file: TableFile, name: str) -> ColumnSummary:
         values = file.numbers(name)
     except NotNumbersError as error:
         first = error.what if error.row is None else f"{error.what} in {file.where_inside(error.row)}"
-        if _holds_decimal_commas(file, name):
+        if file.holds_decimal_commas(name):
             why = 'left out; --decimal , (decimal: "," in a scenario) makes numbers of it'
             return ColumnSummary(name, "decimal commas", 0, None, None, None, {}, why, first)
     else:
@@ -65,6 +68,8 @@ def _summary(file: TableFile, name: str) -> ColumnSummary:
         least, most = (float(known.min()), float(known.max())) if known.size else (None, None)
         holds = "row numbers" if name in file.index else "numbers" if known.size else "nothing"
         becomes = {"numbers": "a number", "nothing": "left out"}.get(holds, "left out, unless x names it")
+        if _numbers_rows(values):
+            becomes = _COUNTS
         gaps = values.size - known.size
         if np.isinf(known).any():
             becomes = "refused: a value is infinite or beyond floating-point numbers"
@@ -102,13 +107,10 @@ def _summary(file: TableFile, name: str) -> ColumnSummary:
     )  # fmt: skip
 
 
-def _holds_decimal_commas(file: TableFile, name: str) -> bool:
-    """Whether a column of text holds numbers once commas are decimal marks."""
-    try:
-        has_points = file.lines is not None and file.decimal == "."
-        return has_points and replace(file, decimal=",").numbers(name).size > 0
-    except NotNumbersError:
-        return False
+def _numbers_rows(values: np.ndarray) -> bool:
+    """Whether a column of some length counts its rows, in any order."""
+    counted = np.sort(values)
+    return values.size >= _COUNTED and float(counted[0]).is_integer() and bool((np.diff(counted) == 1).all())
 
 
 def _with(missing: int) -> str:
@@ -142,6 +144,9 @@ def describe(path: str, separator: str = ",", decimal: str = ".") -> dict[str, A
     others = [
         c.column for c in labels if c.column in two or (c.holds == "numbers" and (c.different or 0) > 2)
     ]
+    # What only numbers the rows comes last.
+    counting = [c.column for c in columns if c.becomes == _COUNTS]
+    others.sort(key=lambda name: name not in counting)
     smallest = {}
     for c in columns:
         # Owners hold two records at least in the mean; numbers are owners where they are few codes.

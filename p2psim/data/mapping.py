@@ -167,4 +167,5 @@ def _plain_numbers(records: Any) -> np.ndarray:
             raise InputError(message)
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("records: must hold numbers, in rows of the same length") from None
+        message = "must hold numbers, in rows of the same length; columns with names are a pandas.DataFrame"
+        raise InputError(f"records: {message}") from None

@@ -203,7 +203,10 @@ def _divide(
     rows = len(table.y) - table.tests
     order = generator(request.key, SHUFFLE).permutation(rows) if section.shuffle else np.arange(rows)
     if request.public >= rows:
-        raise MeaningError("data.public.last", f"must leave rows for owners: {request.public} of {rows} rows")
+        raise MeaningError(
+            "data.public.last",
+            f"must leave rows for owners: it is {request.public}, and there are {rows} rows",
+        )
     private, public = order[: rows - request.public], order[rows - request.public :]
     partition = section.partition
     if partition is None and table.held_by is not None:

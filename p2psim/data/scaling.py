@@ -9,6 +9,9 @@ from pydantic import Discriminator, Field, Tag
 from p2psim.core.errors import MeaningError
 from p2psim.core.options import Options, Positive
 
+#: What is said wherever labels that are numbers meet a radius of each record.
+NOT_EACH_RECORD = "each-record is for labels that are classes: it changes what a label that is a number means"
+
 
 class Quantile(Options):
     """A quantile of ‖x‖₁ over the public rows."""
@@ -166,10 +169,7 @@ def scale_x(
     test = X[:0] if test is None else test
     if options.at == "each-record":
         if not classes:
-            raise MeaningError(
-                key,
-                "each-record needs labels ±1 or other classes, as numbers depend on the scale of x; give a radius",
-            )
+            raise MeaningError(key, NOT_EACH_RECORD)
         for rows in (X, public, test):
             norms = l1_norms(rows)
             np.divide(rows, norms[:, None], out=rows, where=norms[:, None] > 0)

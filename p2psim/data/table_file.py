@@ -93,6 +93,14 @@ class TableFile(Mapping[str, Any]):
         except NotNumbersError as error:
             raise NotNumbersError(shown(column[error.row].as_py()), error.row) from None
 
+    def holds_decimal_commas(self, name: str) -> bool:
+        """Whether a column of text holds numbers once commas are decimal marks."""
+        try:
+            has_points = self.lines is not None and self.decimal == "."
+            return has_points and bool(np.isfinite(replace(self, decimal=",").numbers(name)).any())
+        except NotNumbersError:
+            return False
+
     def finite(self, names: Sequence[str], key: str, hint: str = "") -> np.ndarray:
         """Values of columns, which must be finite numbers.
 

@@ -247,10 +247,12 @@ def links(
         ends.append((a, b) if a < b else (b, a))
         weights.append(value)
     if weighted := sum(value is not absent for value in weights):
-        without = f"is not given, but {weighted} of {len(ends)} links have one"
+        without = f"is not given, but {weighted} of {len(ends)} links have one; give all links one, or none"
         for (a, b), one in zip(ends, weights, strict=True):
             if why := without if one is absent else refusal(one):
-                raise MeaningError(key, f"the {weight} of the link {name_of(a)} – {name_of(b)} {why}")
+                # In the same order whichever agents the ends are: where names pair them, that is known later.
+                first, second = sorted((str(name_of(a)), str(name_of(b))))
+                raise MeaningError(key, f"the {weight} of the link {first} – {second} {why}")
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
     values = np.array(weights, dtype=np.float64) if weighted else np.ones(len(ends))
     attributes = _attributes(graph)

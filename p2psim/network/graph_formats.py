@@ -275,12 +275,13 @@ def read_edges(place: Path) -> FileGraph:
     """
     nodes: dict[str, dict[str, Any]] = {}
     edges = []
+    mark, marks = (",", "a comma") if place.suffix.lower() == ".csv" else (None, "spaces or tabs")
     for line, text in enumerate(io.StringIO(text_of(place), newline=None), 1):
-        fields = text.split("#", 1)[0].split(None, 2)
-        if not fields:
+        fields = [field.strip() for field in text.split("#", 1)[0].split(mark, 2)]
+        if not any(fields):
             continue
-        if len(fields) == 1:
-            message = f"must hold two nodes, separated by spaces or tabs, got {shown(fields[0])}"
+        if len(fields) == 1 or not all(fields[:2]):
+            message = f"must hold two nodes, separated by {marks}, got {shown(text.strip())}"
             raise MeaningError(KEY, f"{place}:{line}: {message}")
         a, b = fields[:2]
         nodes |= {a: {}, b: {}}
@@ -353,7 +354,7 @@ def _slowly(place: Path) -> np.ndarray:
     try:
         return matrix_of(place, KEY)
     except MeaningError as error:
-        hint = "expected the matrix W, without names of rows or columns"
+        hint = "expected the matrix W, without names of rows or columns; if lines are links, give format: edge-list"
         raise MeaningError(KEY, f"{error.faults[0].message}; {hint}") from None
 
 

@@ -124,9 +124,9 @@ class AgentTable(Options):
         path = checked(self.path, key)
         header = [name.strip() for name in header_of(path, key)]
         if any(header.count(name) != 1 for name in columns):
-            raise MeaningError(
-                key, f"{path} needs columns agent, {self.column}, each once; it has {', '.join(header)}"
-            )
+            given = f"{path} needs columns agent, {self.column}, each once; it has {', '.join(header)}"
+            mark = next((mark for mark in ";\t" if len(header) == 1 and mark in header[0]), "")
+            raise MeaningError(key, given + (f"; separate fields by commas, not by {mark!r}" if mark else ""))
         agent, column = (header.index(name) for name in columns)
         found: dict[str, tuple[float, str]] = {}
         for line, cells in as_wide(itertools.islice(lines_of(path, key), 1, None), len(header), path, key):

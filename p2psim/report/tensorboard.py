@@ -14,7 +14,7 @@ import numpy as np
 
 from p2psim.core import files
 from p2psim.core.errors import InputError, not_installed
-from p2psim.core.faults import path_of
+from p2psim.core.files import path_of
 from p2psim.core.printing import last_parts, markdown
 from p2psim.report.source import where_defined
 

@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from p2psim.core import registry
-from p2psim.core.errors import InputError, MissingPartError
-from p2psim.core.faults import show
+from p2psim.core.errors import InputError, MissingPartError, show
 from p2psim.core.nodes import plain
 from p2psim.core.printing import key_values
 from p2psim.runs import manifest, store

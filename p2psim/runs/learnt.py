@@ -162,7 +162,9 @@ class LearntModel:
             made = cls(theta, scenario, text["preparation"], tuple(text["classes"]))
             _ = made.records.names, made.model.kind
         except _UNREADABLE as error:
-            raise InputError(f"{os.fspath(path)}: is not a saved model ({error})") from None
+            # NumPy takes any other file for a pickle, and says how to load one.
+            why = "LearntModel.save wrote no such file" if "pickle" in str(error) else error
+            raise InputError(f"{os.fspath(path)}: is not a saved model ({why})") from None
         if theta.ndim != 1 or not np.isfinite(theta).all():
             message = f"{os.fspath(path)}: is not a saved model (its parameters are not finite numbers)"
             raise InputError(message)

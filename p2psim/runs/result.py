@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import FolderError, InputError, MissingPartError
-from p2psim.core.faults import path_of
+from p2psim.core.files import path_of
 from p2psim.core.printing import key_values
 from p2psim.core.registry import missing_of
 from p2psim.runs import manifest as manifests

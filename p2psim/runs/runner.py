@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from p2psim.core import registry
-from p2psim.core.errors import FolderError, InputError, SimulationError, check_place
-from p2psim.core.faults import path_of, show
+from p2psim.core.errors import FolderError, InputError, SimulationError, check_place, show
+from p2psim.core.files import path_of
 from p2psim.core.options import AS_TUPLE, INT32, Few, Options, given
 from p2psim.runs import compaction, describing, manifest, store
 from p2psim.runs.batches import BatchOptions

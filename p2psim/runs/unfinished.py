@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import FolderError
-from p2psim.core.faults import path_of
+from p2psim.core.files import path_of
 from p2psim.core.options import given
 from p2psim.runs import manifest as manifests
 from p2psim.runs import store

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from p2psim.core.errors import Fault, InputError
-from p2psim.core.faults import show
+from p2psim.core.errors import Fault, InputError, show
 from p2psim.core.nodes import Node, at, place_of, plain
 from p2psim.scenario import yaml
 from p2psim.scenario.figure import words_of_values
@@ -54,7 +53,7 @@ def extended(node: Node, files: Sequence[Path] = ()) -> tuple[Node, list[Fault]]
         raise InputError(
             at(entry.place, "extends", f"must be the path of a scenario file, got {show(plain(entry))}")
         )
-    if node.child("name") is None:
+    if node.child("name") is None and not files:  # one that is extended needs none
         raise InputError(
             at(place_of(node, ("extends",), key=True), "name", "is missing: it is not taken from extends")
         )

@@ -6,7 +6,7 @@ Rules, cells and figures are written against `ScenarioFields`; `p2psim.scenario.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
 )
+from pydantic_core import InitErrorDetails
 
 from p2psim.core.errors import Fault, InputError
 from p2psim.core.faults import faults_of, make_whole
@@ -61,7 +62,7 @@ def with_budgets(privacy: Any, info: ValidationInfo) -> Any:
 
     Raises
     ------
-    ValueError
+    ValidationError
         If the table cannot be read.
     """
     epsilon = privacy.get("epsilon") if isinstance(privacy, Mapping) else None
@@ -71,8 +72,23 @@ def with_budgets(privacy: Any, info: ValidationInfo) -> Any:
     try:
         table = BudgetTable.model_validate(dict(epsilon), context=info.context).read()
     except InputError as error:
-        raise ValueError(str(error).removeprefix("privacy.")) from None
-    return {**privacy, "epsilon": {name: value for name, (value, _) in table.items()}}
+        faults: Sequence[Fault] = error.faults
+    except ValidationError as error:
+        faults = [
+            replace(fault, key=f"{BudgetTable.key}.{fault.key}")
+            for fault in faults_of(error, BudgetTable, placed(dict(epsilon)))
+        ]
+    else:
+        return {**privacy, "epsilon": {name: value for name, (value, _) in table.items()}}
+    raise ValidationError.from_exception_data("privacy", [_at_its_key(fault, epsilon) for fault in faults])
+
+
+def _at_its_key(fault: Fault, epsilon: Mapping[str, Any]) -> InitErrorDetails:
+    """A fault of the table as pydantic says one of the mapping, in which its key stands."""
+    key = fault.key.removeprefix(f"{BudgetTable.key}.")
+    # "mapping" is the choice that mappings are checked by.
+    loc, wrong = ("epsilon", "mapping", key), ValueError(fault.message)
+    return {"type": "value_error", "loc": loc, "input": epsilon.get(key), "ctx": {"error": wrong}}
 
 
 Name = Annotated[str, AfterValidator(checked_name), Field(json_schema_extra={"pattern": PATTERN})]

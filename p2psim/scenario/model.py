@@ -8,8 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from p2psim.core.errors import Fault, InputError
-from p2psim.core.faults import ordered, path_of, show
+from p2psim.core.errors import Fault, InputError, show
+from p2psim.core.faults import ordered
+from p2psim.core.files import path_of
 from p2psim.core.nodes import Node, Place, find, place_of, placed, plain, put
 from p2psim.core.options import Checked
 from p2psim.scenario import yaml

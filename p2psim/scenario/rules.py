@@ -293,7 +293,10 @@ def _metrics(scenario: ScenarioFields) -> Iterator[Fault]:
 def _unknown_metric(scenario: ScenarioFields, name: str, known: Mapping[str, str], key: str) -> Fault:
     """A metric that is not known, or is of other algorithms than that of the scenario."""
     if name in parts("metric"):
-        why = f"{name} is of other algorithms than {scenario.learning.algorithm.kind}"
+        algorithm = scenario.learning.algorithm
+        why = f"{name} is of other algorithms than {algorithm.kind}"
+        if not parts("metric")[name].__module__.startswith("p2psim.") and name in GRAPH_METRICS:
+            why += f" (its objectives have no {algorithm.objective!r})"
         return Fault(f"{why}; known: {', '.join(known)}", key)
     return Fault(unknown("metric", name, list(known)), key, names_part=True)
 

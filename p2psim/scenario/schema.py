@@ -103,6 +103,25 @@ def catalogue() -> list[CatalogueEntry]:
     return list(dict.fromkeys(plain))
 
 
+def keys_of(kind: str) -> Iterator[tuple[str, list[str]]]:
+    """Parts of a kind, each with a line for every key: what it takes, its default and what it means."""
+    schemas = Schemas(Scenario)
+    seen = set[type]()
+    for part in parts(schemas):
+        model = part.schema["cls"]
+        if model in seen or _folded(kind) not in map(_folded, (part.kind, *part.synonyms)):
+            continue
+        seen.add(model)
+        described: dict[str, FieldInfo] = model.model_fields
+        lines = []
+        for key, schema in schemas.fields(part.schema).items():
+            default = _default(described[key]).strip("`")
+            given = default if default in ("", "required") else f"default {default}"
+            takes = "; ".join(filter(None, (phrase(schemas, schema), given)))
+            lines.append(f"{key}: {(described[key].description or '').replace('`', '')} ({takes})")
+        yield part.key, [line for line in lines if not line.startswith("kind: ")]
+
+
 def matching(entries: Sequence[CatalogueEntry], word: str) -> list[CatalogueEntry]:
     """Entries that a word asks for: first those so named, then those of such a key, then those that speak of it.
 
@@ -193,6 +212,9 @@ def json_schema() -> dict[str, Any]:
         "type": "string",
         "description": "a scenario file that this one changes",
     }
+    of_table = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    budgets = schema["$defs"]["PrivacySection"]["properties"]["epsilon"]
+    budgets["anyOf"].append({**of_table, "description": "a CSV file with columns agent, epsilon"})
     metrics = {"enum": list(all_meanings())}
     for key in ("metrics", "per_agent"):
         schema["$defs"]["RecordSection"]["properties"][key]["items"] = metrics

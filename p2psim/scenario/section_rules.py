@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from p2psim.core.errors import Fault
+from p2psim.data.scaling import NOT_EACH_RECORD
 from p2psim.learning.batches import batch_of
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.network.topologies import ChangingTopology
@@ -136,8 +137,7 @@ def labels(scenario: ScenarioFields) -> Iterator[Fault]:
     if labels == "classes" and scale.y is not None:
         yield Fault(f"{learning.model.kind} takes classes, which are not scaled", "data.scale.y")
     if labels == "numbers" and scale.x is not None and scale.x.at == "each-record":
-        message = "each-record is for classification only: it changes what a label that is a number means"
-        yield Fault(message, "data.scale.x.at")
+        yield Fault(NOT_EACH_RECORD, "data.scale.x.at")
 
 
 def changing(scenario: ScenarioFields) -> Iterator[Fault]:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from p2psim.core.errors import Fault
-from p2psim.core.faults import show, unknown
+from p2psim.core.errors import Fault, show
+from p2psim.core.faults import unknown
 from p2psim.core.nodes import Node, Place, Steps, at, find, placed, plain, put
 
 #: Cells that a sweep may have without being asked for again.

@@ -8,8 +8,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from p2psim.core.errors import Fault, InputError
-from p2psim.core.faults import show
+from p2psim.core.errors import Fault, InputError, show
 from p2psim.core.nodes import Node, find, placed, put
 from p2psim.scenario.fields import ScenarioFields, explicit
 from p2psim.scenario.record import Tune

@@ -146,3 +146,20 @@ def test_control_characters_of_a_file_are_escaped(strange, tmp_path, capsys):
     (tmp_path / "t.csv").write_text(f"y{strange},x,x{strange}\n1,2,3\n1,2\n".replace("\x00", "\x01"))
     assert main(["data", "describe", str(tmp_path / "t.csv")]) == 2
     assert strange not in capsys.readouterr().err
+
+
+def test_what_may_only_number_the_rows_comes_last_as_y(tmp_path, capsys):
+    """Whole numbers without a gap, in any order; not those of a few rows, or with a gap."""
+    rows = "".join(f"{(7 * i) % 30},{i % 3},{3 * i},{i}.5\n" for i in range(30))
+    (tmp_path / "t.csv").write_text(f"visit,ward,threes,cost\n{rows}")
+    assert main(["data", "describe", str(tmp_path / "t.csv"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["y"] == ["cost", "threes", "ward", "visit"]
+    becomes = {column["column"]: column["becomes"] for column in told["columns"]}
+    assert "only numbers the rows" in becomes["visit"]
+    assert {becomes["ward"], becomes["threes"], becomes["cost"]} == {"a number"}
+
+
+def test_a_file_that_is_absent_is_one_message(capsys):
+    assert main(["data", "describe", "none.csv"]) == 2
+    assert capsys.readouterr().err == "p2psim: FILE: no such file: none.csv\n"

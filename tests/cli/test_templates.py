@@ -30,6 +30,24 @@ def test_a_new_one_is_the_template_under_another_name(template, tmp_path):
     assert made == Scenario.parse(read_template(template), str(path)).model_copy(update={"name": "my-study"})
 
 
+@pytest.mark.parametrize("template", ["own-budgets", "own_budgets.yaml"])
+def test_a_template_is_named_as_a_study_or_a_file_is(template, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine", "--from", template]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.yaml", "own_budgets.csv"}
+
+
+def test_a_part_has_no_template(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine", "--part", "topology", "--from", "own_budgets"]) == 2
+    assert main(["new", "mine", "--part", "topolgy"]) == 2
+    said = capsys.readouterr().err
+    assert "--from: is of scenarios" in said
+    assert "unknown kind 'topolgy'" in said
+    assert said.endswith("did you mean topology?\n")
+    assert not list(tmp_path.iterdir())
+
+
 def test_tables_of_a_template_are_written_beside_it(tmp_path, capsys, monkeypatch):
     """Once: another scenario from the same one finds the table there, unless it is another."""
     monkeypatch.chdir(tmp_path)

@@ -154,8 +154,10 @@ def test_fetch_asks_first(offline, cache, capsys, monkeypatch):
 
 
 def test_unknown_names_list_the_known(capsys):
+    assert main(["data", "fetch", "movielens", "--yes"]) == 2
+    assert "known: movielens-100k; did you mean movielens-100k?" in capsys.readouterr().err
     assert main(["data", "fetch", "lending", "--yes"]) == 2
-    assert "'lending' cannot be fetched; these can: movielens-100k" in capsys.readouterr().err
+    assert "lending is not fetched: pip install 'p2psim[data]'" in capsys.readouterr().err
     with pytest.raises(InputError):
         fetch("")
 

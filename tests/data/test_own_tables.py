@@ -1,5 +1,7 @@
 """Categories, dates, missing values and test files of the user's own tables, against pandas, scikit-learn and NumPy."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -281,3 +283,37 @@ def test_new_records_are_mapped_as_the_owners_were(files, frame, kind):
             mapped(frame.assign(**change))
     with pytest.raises(InputError, match=r"9 columns are expected, got 2; a pandas\.DataFrame"):
         mapped(np.ones((1, 2)))
+
+
+@pytest.mark.parametrize("keys", [{}, {"categories": "one-hot"}, {"x": ["a"]}])
+@pytest.mark.parametrize("y", ["a", "b"])
+def test_numbers_with_decimal_commas_are_not_taken_for_anything_else(keys, y, tmp_path, capsys):
+    """The key that reads them is named, be they y, a feature by its name, or one of all columns of text."""
+    rows = "".join(f"{i},{i % 7};{i}.5;{i % 3};{'uv'[i % 2]}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"a;b;c;owner\n{rows}")
+    x = {"x": ["b" if y == "a" else "a"]} if "x" in keys else keys
+    source = {"kind": "csv", "path": str(tmp_path / "t.csv"), "y": y, "separator": ";", **x}
+    with (
+        pytest.raises(InputError, match='decimal: "," makes numbers of a')
+        if y == "a" or keys
+        else nullcontext()
+    ):
+        prepared = prepare(
+            DataSection(source=source, partition={"kind": "column", "column": "owner"}), 1, None
+        )
+        assert any('decimal: "," makes numbers of a' in warning for warning in prepared.warnings)
+
+
+def test_other_files_are_called_what_they_are(tmp_path):
+    text = "a,y\n" + "1,2\n" * 9
+    files = {
+        "sixteen.csv": (text.encode("utf-16"), "is UTF-16 text; save the file as UTF-8"),
+        "sheet.csv": (b"PK\x03\x04\xa6\xff" + bytes(50), "spreadsheet; save the table as CSV"),
+        "old.csv": (b"\xd0\xcf\x11\xe0\xff" + bytes(50), "spreadsheet; save the table as CSV"),
+        "latin.csv": ("é" + text).encode("latin-1"),
+    }
+    files["latin.csv"] = (files["latin.csv"], "iconv --from-code LATIN1")
+    for name, (content, message) in files.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            prepare(DataSection(source={"kind": "csv", "path": str(tmp_path / name), "y": "y"}), 1, None)

@@ -73,7 +73,7 @@ def test_the_bound_on_labels_holds(y, bound):
 
 def test_refused():
     none = np.empty((0, 2))
-    with pytest.raises(MeaningError, match=r"data\.scale\.x\.at: each-record needs labels ±1"):
+    with pytest.raises(MeaningError, match=r"data\.scale\.x\.at: each-record is for labels that are classes"):
         scale_x(ScaleX(at="each-record"), np.ones((3, 2)), none, False)
     with pytest.raises(MeaningError, match=r"data\.public"):
         scale_x(ScaleX(), np.ones((3, 2)), none, False)

@@ -7,6 +7,8 @@ import pytest
 import yaml
 
 from p2psim.cli.main import main
+from p2psim.core.errors import MeaningError
+from p2psim.network.graph_formats import read_edges
 
 FAULTS = Path(__file__).parents[1] / "faults"
 
@@ -120,3 +122,47 @@ privacy: {mechanism: none}
     lines = capsys.readouterr().err.splitlines()
     assert [line for line in lines if "network.topology" in line and said in line] == lines[:1]
     assert len(lines) == 1
+
+
+def test_links_in_a_csv_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a format, a CSV file holds a matrix, and the message names the other format."""
+    for name, rows in (
+        ("links.csv", "a, b\nb,c,2.5\n"),
+        ("bad.csv", "a,b\nc\n"),
+        ("links.txt", "a b\nb c 2.5\n"),
+    ):
+        (tmp_path / name).write_text(rows)
+    assert (
+        read_edges(tmp_path / "links.txt").names
+        == read_edges(tmp_path / "links.csv").names
+        == [["a", "b", "c"]]
+    )
+    plain, table = (
+        list(read_edges(tmp_path / f"links.{end}").graph.edges(data=True)) for end in ("txt", "csv")
+    )
+    assert plain == table
+    with pytest.raises(MeaningError, match=r"bad.csv:2: must hold two nodes, separated by a comma, got 'c'"):
+        read_edges(tmp_path / "bad.csv")
+    (tmp_path / "s.yaml").write_text(scenario("links.csv"))
+    assert main(["check", str(tmp_path / "s.yaml")]) == 2
+    assert "if lines are links, give format: edge-list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "rows", ["Ash Birch 2\nBirch Elm\nElm Ash\n", "Ash Birch -1\nBirch Elm 1\nElm Ash 1\n"]
+)
+def test_a_fault_of_a_link_is_one_message(
+    rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though links are looked at twice: as numbered in the file, and as the data numbers the agents."""
+    (tmp_path / "g.txt").write_text(rows)
+    table = "".join(f"{i % 5},{i % 3},{owner}\n" for i in range(8) for owner in ("Elm", "Birch", "Ash"))
+    (tmp_path / "t.csv").write_text(f"x,y,owner\n{table}")
+    told = yaml.safe_load(scenario("g.txt"))
+    told["data"] = {
+        "source": {"kind": "csv", "path": "t.csv", "y": "y"},
+        "partition": {"kind": "column", "column": "owner"},
+    }
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(told))
+    assert main(["check", str(tmp_path / "s.yaml")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -79,7 +79,8 @@ def test_all_links_have_a_weight_or_none(name, tmp_path, graph, data):
     with pytest.raises(MeaningError) as caught:
         read(tmp_path / name)
     said = re.fullmatch(
-        r"network.topology.path: the weight of the link (\d) – (\d) is not given, but (\d+) of (\d+) links have one",
+        r"network.topology.path: the weight of the link (\d) – (\d) is not given, but (\d+) of (\d+) links have one; "
+        "give all links one, or none",
         str(caught.value),
     )
     assert said, caught.value

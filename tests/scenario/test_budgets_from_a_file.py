@@ -3,9 +3,11 @@
 import math
 
 import pytest
+import yaml
 
 from p2psim.core.errors import InputError
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.schema import json_schema
 
 STUDY = """
 name: budgets
@@ -63,3 +65,43 @@ def test_tables_that_do_not_fit_are_refused(load, table, message):
     with pytest.raises(InputError, match="epsilon") as caught:
         load("{path: b.csv}", table)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "message"),
+    [
+        ("{path: none.csv}", "9:47: privacy.epsilon.path: no such file"),
+        ("{path: b.csv, sep: ';'}", "9:59: privacy.epsilon.sep: unknown key; known: path, sha256"),
+        (
+            "{file: b.csv}",
+            "9:47: privacy.epsilon.file: must be a positive number, got 'b.csv'; did you mean path?",
+        ),
+        ("{csv: b.csv}", "; did you mean path?"),
+        ("{columns: b}", "; did you mean column?"),
+        ("b.csv", "got 'b.csv'; a file is {path: b.csv}"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_one_message_at_its_place(load, epsilon, message):
+    with pytest.raises(InputError) as raised:
+        load(epsilon)
+    (fault,) = raised.value.faults
+    assert message in str(fault)
+
+
+def test_another_separator_is_named(load):
+    with pytest.raises(InputError, match="separate fields by commas, not by ';'"):
+        load("{path: b.csv}", "agent;epsilon\n0;1\n")
+
+
+def test_a_form_that_a_key_does_not_take_is_not_offered(load):
+    sets = ["network.availability={kind: bernoulli, participation: {file: b.csv}}"]
+    with pytest.raises(InputError) as raised:
+        load("1", sets=sets)
+    assert "did you mean" not in str(raised.value)
+
+
+def test_the_schema_for_editors_takes_a_table(load):
+    jsonschema = pytest.importorskip("jsonschema")
+    judge = jsonschema.Draft202012Validator(json_schema())
+    for epsilon, is_valid in (("{path: b.csv}", True), ("{path: 3, b: x}", False), ("[1, 2, 3]", True)):
+        assert judge.is_valid(yaml.safe_load(STUDY.replace("EPSILON", epsilon))) is is_valid

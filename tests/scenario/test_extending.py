@@ -168,3 +168,12 @@ def test_merging_is_that_of_nested_dictionaries(base: Any, new: Any) -> None:
         }
 
     assert plain(over(placed(base), placed(new))) == merged(base, new)
+
+
+def test_only_the_outermost_file_needs_a_name() -> None:
+    Path("base.yaml").write_text(BASE.replace("name: base\n", ""))
+    Path("middle.yaml").write_text("extends: base.yaml\nreplicas: 2\n")
+    child = load("extends: middle.yaml\nname: child\n")
+    assert (child.name, child.replicas) == ("child", 2)
+    with pytest.raises(InputError, match="name: is missing: it is not taken from extends"):
+        load("extends: middle.yaml\n")

@@ -62,8 +62,8 @@ from p2psim.scenario.model import Scenario
         ),
         (
             [("{at: {quantile: 0.9}}", "{at: each-record}")],
-            "13:19: data.scale.x.at: each-record is for classification only: it changes what a label that is a "
-            "number means",
+            "13:19: data.scale.x.at: each-record is for labels that are classes: it changes what a label that "
+            "is a number means",
         ),
         ([("seed: 5", "seed: 5\nindependent: [noise, noise]")], "3:22: independent.1: noise is named twice"),
     ],

@@ -106,7 +106,7 @@ def test_a_new_part_works(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["new", "x", "--part", "opinion"], "only for topology, loss, exchange"),
+        (["new", "x", "--part", "opinion"], "unknown kind 'opinion'; known: topology, loss, exchange"),
         (["new", "My Part", "--part", "loss"], "no name of a part"),
         (["new", "class", "--part", "loss"], "no name of a part"),
         (

@@ -20,7 +20,9 @@ import numpy as np
 from pydantic import Field
 
 from p2psim.core.errors import Fault, FetchError, InputError, MeaningError, MissingSourceError
+from p2psim.core.faults import unknown
 from p2psim.core.files import DataPath, checked, sha256_of
+from p2psim.core.registry import parts
 from p2psim.core.text_tables import lines_of
 from p2psim.data.records import DataRequest, DataSource, Table
 from p2psim.data.sources.files import fingerprint
@@ -218,7 +220,9 @@ def fetch(name: str, get: Callable[[Download, Path], Path] | None = None) -> Pat
 
 def _known(name: str) -> Download:
     if name not in DOWNLOADS:
-        raise InputError(f"{name!r} cannot be fetched; these can: {', '.join(DOWNLOADS)}")
+        if name in (sources := parts("source")):
+            raise InputError(f"{name} is not fetched: {sources[name].needs or 'it needs nothing'}")
+        raise InputError(unknown("data set", name, list(DOWNLOADS)))
     return DOWNLOADS[name]
 
 

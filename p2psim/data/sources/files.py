@@ -168,7 +168,8 @@ class TableSource(DataSource):
         if request.classes:
             labels, classes = _classes(file, self.y)
         else:
-            hint = "; if labels are classes, give data.classes: all"
+            commas = file.holds_decimal_commas(self.y)
+            hint = _keeping(file, [self.y]) if commas else "; if labels are classes, give data.classes: all"
             labels, classes = file.finite([self.y], "data.source.y", hint=hint)[:, 0], ()
         return Table(
             X=np.hstack(parts),
@@ -230,7 +231,7 @@ class TableSource(DataSource):
                     given_value = (
                         f"it holds {error}" if error.row is None else f"{file.where(error.row)} has {error}"
                     )
-                    hint = "" if name in wanted else keeping([(name, file.table[name])])
+                    hint = "" if name in wanted else _keeping(file, [name])
                     place, what = wanted.get(name, (key, ""))
                     must = f"become {what}" if what else "hold numbers"
                     raise MeaningError(place, f"column {name!r} must {must}; {given_value}{hint}") from None
@@ -245,8 +246,7 @@ class TableSource(DataSource):
             parts.append(part)
         warnings = left_out_of(file.place, [f"{name} ({reason})" for name, reason in why.items()])
         if warnings:
-            rest = [(name, file.table[name]) for name in why if name not in file.index]
-            warnings = (warnings[0] + keeping(rest),)
+            warnings = (warnings[0] + _keeping(file, [name for name in why if name not in file.index]),)
         if not codes:
             raise MeaningError(
                 key, "; ".join(("there must be at least one column of numbers beside y", *warnings))
@@ -262,6 +262,9 @@ class TableSource(DataSource):
             return Code(name), file.numbers(name)[:, None]
         except NotNumbersError as error:
             refusal = error
+        if isinstance(self.categories, str) and file.holds_decimal_commas(name):
+            message = f"column {name!r} holds numbers with a decimal comma{_keeping(file, [name])}"
+            raise MeaningError("data.source.categories", f"{message}; or name the columns of categories")
         for kind in (self.dates, self.categories):
             if isinstance(kind, str):
                 try:
@@ -280,6 +283,13 @@ class TableSource(DataSource):
         except NotNumbersError:  # who reads the labels refuses them
             return np.zeros(file.table.num_rows, dtype=bool)
         return np.asarray(pd.isna(labels))
+
+
+def _keeping(file: TableFile, names: Sequence[str]) -> str:
+    """Say which options would keep columns that hold no numbers."""
+    commas = [name for name in names if file.holds_decimal_commas(name)]
+    mark = f'; decimal: "," makes numbers of {", ".join(commas)}' if commas else ""
+    return mark + keeping((name, file.table[name]) for name in names if name not in commas)
 
 
 class CSVFile(TableSource):

@@ -171,7 +171,8 @@ class FromFile(ExplicitTopology):
     sha256: Seal = ""
     format: Literal["edge-list", "graphml", "gml", "adjacency-csv"] | None = Field(
         None,
-        description="edge-list: two nodes per line, and a weight or a mapping in Python's notation; graphml; gml; "
+        description="edge-list: two nodes per line, and a weight or a mapping in Python's notation, separated by "
+        "commas if the name ends in .csv; graphml; gml; "
         "adjacency-csv: the matrix W, 0 for no link; left out, what the name ends in says it: .edgelist, .edges, "
         ".txt; .graphml; .gml; .csv",
     )
