@@ -27,20 +27,28 @@ import os
 import tempfile
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from IPython.display import Image, display
 
 import p2psim
 from p2psim.analysis.comparison import compare_within, short
 from p2psim.cli.arguments import read_template
 from p2psim.core.intervals import mean_interval
+from p2psim.report import notes, panels, scales, style
+from p2psim.report.files import save_all
 
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "5"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="collisions-"))
 figures = os.environ.get("P2PSIM_NOTEBOOK_FIGURES")
 text, few = read_template("collisions"), f"replicas={replicas}"
+
+
+def show(figure, name):
+    """Save a figure, with its numbers as CSV, and show it."""
+    path, *_ = save_all({name: figure}, figures or folder / "figures", ["png"])
+    display(Image(path))
+
 
 # %%
 scenario = p2psim.Scenario.parse(text, overrides=[few])
@@ -116,7 +124,6 @@ for kind, curve in success.items():
     print(own.assign(theory=theory, inside=(own["low"] <= theory) & (theory <= own["high"])).round(4))
 
 # %%
-figure, panels = plt.subplots(2, 2, figsize=(9, 6.6), sharex=True, layout="constrained")
 told = {
     "throughput": "throughput (answers heard per time of one), higher is better",
     "releases wasted": "releases wasted (share), lower is better",
@@ -129,36 +136,27 @@ names = {
     "slotted": "slotted ALOHA",
     "aloha": "pure ALOHA",
 }
-looks = {"none": ("C0", "o"), "carrier-sense": ("C2", "D"), "slotted": ("C1", "^"), "aloha": ("C3", "s")}
-for axes, (name, table) in zip(panels.flat, tables.items(), strict=True):
-    for kind, (colour, marker) in looks.items():
-        own = table[table["kind"] == kind]
-        errors = np.abs(own[["low", "high"]].to_numpy().T - own["estimate"].to_numpy())
-        dashed = name in ("throughput", "releases wasted") and kind in success
-        axes.errorbar(
-            own["load"], own["estimate"], errors, color=colour, marker=marker, markersize=5, capsize=2,
-            linestyle="" if dashed else "-", label=names[kind],
-        )  # fmt: skip
-        if dashed:
-            curve = success[kind]
-            axes.plot(loads, loads * curve if name == "throughput" else 1 - curve, "--", color=colour)
-    axes.set_title(told[name], fontsize="medium", loc="left")
-    axes.grid(alpha=0.3)
-for axes in panels[1]:
-    axes.set_xlabel("load: airtime of all answers (clock periods per period)")
-    axes.set_yscale("log")
-    axes.set_yticks(
-        [ticks for ticks in (1, 2, 5, 10, 20, 40) if axes.get_ylim()[0] <= ticks <= axes.get_ylim()[1]]
-    )
-    axes.yaxis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_minor_formatter(NullFormatter())
-figure.legend(
-    *panels[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small",
-    title="means over replicas with 95 % intervals; dashed: theory",
-)  # fmt: skip
-if figures:
-    figure.savefig(Path(figures) / "study_collisions.png", dpi=150)
-plt.show()
+with style.look():
+    figure, grid = panels.new_panels(4, "load: airtime of all answers (clock periods per period)")
+    for axes, (name, values) in zip(grid, measured.items(), strict=True):
+        panels.name(axes, told[name])
+        theory = name in ("throughput", "releases wasted")
+        for number, kind in enumerate(names):
+            groups = list(values.xs(kind, level="kind").groupby(level="airtime", observed=True))
+            samples = [group.to_numpy(dtype=float) for _, group in groups]
+            look = {**style.line_style(number), "markersize": 4, "linestyle": "-"}
+            if theory and kind in success:
+                curve = success[kind]
+                y = loads * curve if name == "throughput" else 1 - curve
+                axes.plot(loads, y, color=look["color"], linestyle="--")
+                look["linestyle"] = "none"
+            at = [owners * airtime for airtime, _ in groups]
+            panels.draw_means(axes, at, samples, names[kind], look)
+        if not theory:
+            scales.log_ticks(axes, "y")
+    style.add_legend(figure, grid[3])
+    style.add_footnote(figure, [f"{notes.means(replicas)} Dashed: theory."])
+    show(figure, "study_collisions")
 
 # %% [markdown]
 # **A reader may conclude** (40 replicas; 95 % intervals of each mean by itself): throughput of pure ALOHA is largest

@@ -29,9 +29,9 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import Image, display
 
 import p2psim
 from p2psim.analysis.comparison import compare_within, short
@@ -41,6 +41,8 @@ from p2psim.data.prepare import prepare
 from p2psim.learning.steps import inverse_frequencies
 from p2psim.network.graph import star_links
 from p2psim.network.members import Members
+from p2psim.report import notes, panels, scales, style
+from p2psim.report.files import save_all
 from p2psim.scenario.cells import cells
 from p2psim.theory.forecasts.linear_star import linear_star
 from p2psim.theory.forecasts.split import split
@@ -51,6 +53,13 @@ from p2psim.theory.star import answer_frequencies, noise_moment, weighted_optimu
 replicas = int(os.environ.get("P2PSIM_NOTEBOOK_REPLICAS", "5"))
 folder = Path(os.environ.get("P2PSIM_NOTEBOOK_RUNS") or tempfile.mkdtemp(prefix="dropout-budget-"))
 figures = os.environ.get("P2PSIM_NOTEBOOK_FIGURES")
+
+
+def show(figure, name):
+    """Save a figure, with its numbers as CSV, and show it."""
+    path, *_ = save_all({name: figure}, figures or folder / "figures", ["png"])
+    display(Image(path))
+
 
 # %%
 scenario = p2psim.Scenario.parse(read_template("dropout_budget"), overrides=[f"replicas={replicas}"])
@@ -172,33 +181,26 @@ print({share: round(value, 1) for share, value in break_even.items()})
 
 # %%
 budgets = np.geomspace(5, 300, 60)
-figure, panels = plt.subplots(1, len(break_even), figsize=(11, 3.8), sharey=True, layout="constrained")
-looks = {"none": ("C0", "o", "-", "as they come"), "known": ("C3", "s", "--", "weighed")}
-for axes, (share, even) in zip(panels, break_even.items(), strict=True):
-    for reweight, (colour, marker, line, label) in looks.items():
-        one = theory.loc[(share, reweight)]
-        axes.plot(budgets, one["free of noise"] + one["noise at ε = 1"] / budgets**2, line, color=colour)
-        rows = known[
-            (known["away"] == share) & (known["reweight"] == reweight) & np.isfinite(known["epsilon"])
-        ]
-        errors = np.abs(rows[["low", "high"]].to_numpy().T - rows["psi"].to_numpy())
-        axes.errorbar(
-            rows["epsilon"], rows["psi"], errors, color=colour, marker=marker, linestyle="", capsize=3,
-            label=f"{label}: runs, and theory ({'dashed' if line == '--' else 'solid'})",
-        )  # fmt: skip
-    axes.axvline(even, color="0.4", linestyle=":", label="weighing pays to the right of this, says theory")
-    axes.set(xscale="log", yscale="log", xlabel="privacy budget ε per owner")
-    axes.set_title(
-        f"small banks miss {share:.0%} of their ticks; break-even ε = {even:.0f}", fontsize="small"
-    )
-panels[0].set_ylabel("final relative fitness ψ (dimensionless)")
-figure.legend(
-    *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize="small",
-    title="points: means over replicas with 95 % intervals",
-)  # fmt: skip
-if figures:
-    figure.savefig(Path(figures) / "study_dropout_budget.png", dpi=150)
-plt.show()
+with style.look():
+    figure, grid = panels.new_panels(len(break_even), "privacy budget ε per owner", sharey=True)
+    for axes, (share, even) in zip(grid, break_even.items(), strict=True):
+        panels.name(axes, f"small banks miss {share:.0%} of their ticks; break-even ε = {even:.0f}")
+        axes.set_yscale("log")
+        for number, (reweight, label) in enumerate((("none", "as they come"), ("known", "weighed"))):
+            one, look = theory.loc[(share, reweight)], style.line_style(number)
+            curve = one["free of noise"] + one["noise at ε = 1"] / budgets**2
+            axes.plot(budgets, curve, color=look["color"], linestyle=look["linestyle"])
+            of_line = (known["away"] == share) & (known["reweight"] == reweight)
+            rows = known[of_line & np.isfinite(known["epsilon"])]
+            samples = [last.loc[cell].to_numpy() for cell in rows.index]
+            look |= {"linestyle": "none", "markersize": 5}
+            panels.draw_means(axes, rows["epsilon"].to_numpy(), samples, label, look)
+        axes.axvline(even, label="weighing pays to the right of this, says theory", **style.reference())
+        scales.log_ticks(axes)
+    panels.name_values(figure, grid, style.metric_label("relative_fitness"))
+    style.add_legend(figure, grid[0])
+    style.add_footnote(figure, [f"{notes.means(replicas)} Lines: theory."])
+    show(figure, "study_dropout_budget")
 
 # %% [markdown]
 # ## Weighed against not weighed
