@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 @pytest.mark.parametrize(
     ("page", "count", "made"),
     [
-        ("tutorial", 7, "runs/clinics/figures/curves-test_rmse.png"),
+        ("tutorial", 9, "runs/clinics/figures/curves-test_rmse.png"),
         ("tutorial_privacy", 8, "runs/wards/ledger.parquet"),
     ],
 )
