@@ -152,7 +152,11 @@ def test_within_an_exchange_who_woke_commits_first(topology, commits, expected, 
                 ),
             )
         ),
-        ("coast", {"privacy.allocation": {"kind": "cap", "releases": 2}, **TIMED, **DROPS, **CLOCKS}),
+        pytest.param(
+            "coast",
+            {"privacy.allocation": {"kind": "cap", "releases": 2}, **TIMED, **DROPS, **CLOCKS},
+            marks=pytest.mark.verification,
+        ),
         ("silent", {"privacy.allocation": KNOWN, **TIMED}),
     ],
 )
@@ -302,15 +306,15 @@ def test_records_without_error_have_no_slope():
 
 def test_of_many_agents_orders_are_drawn(workspace, monkeypatch):
     """|z| < 4.5 at 5 moments: odds of a false alarm 4e-5; fixed seeds."""
-    from p2psim.analysis.forecasts import graph_descent as module
+    from p2psim.analysis.forecasts import graph_descent, graph_setting
 
     one = of({})
     exact = made(one, workspace)
-    monkeypatch.setattr(module, "MOST_NUMBERS", 11)
+    monkeypatch.setattr(graph_setting, "MOST_NUMBERS", 11)
     drawn = made(one, workspace)
     assert exact.orders == 0 < drawn.orders
     assert (np.abs(drawn.expected - exact.expected)[1:] < 4.5 * drawn.error[1:]).all()
-    monkeypatch.setattr(module, "LONGEST", 0.0)
+    monkeypatch.setattr(graph_descent, "LONGEST", 0.0)
     with pytest.raises(MeaningError, match="would take some"):
         made(one, workspace)
 

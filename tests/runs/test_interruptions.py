@@ -153,7 +153,8 @@ def assert_undisturbed(study: Path, folder: Path) -> None:
     assert manifest.read(folder).state == "finished"
 
 
-@pytest.mark.parametrize(("jobs", "moments"), [(2, 4), pytest.param(1, 8, marks=pytest.mark.verification)])
+@pytest.mark.verification  # test_same_bytes.py kills runs in the other suite
+@pytest.mark.parametrize(("jobs", "moments"), [(2, 4), (1, 8)])
 def test_killed_at_random_moments_and_resumed(
     study: Path, forking: "subprocess.Popen[str]", tmp_path: Path, jobs: int, moments: int
 ) -> None:
@@ -197,7 +198,7 @@ def test_killed_at_random_moments_and_resumed(
     [
         (1, signal.SIGINT),
         (2, signal.SIGTERM),
-        (2, signal.SIGHUP),
+        pytest.param(2, signal.SIGHUP, marks=pytest.mark.verification),
         *(
             pytest.param(jobs, ending, marks=pytest.mark.verification)
             for jobs, ending in ((2, signal.SIGINT), (1, signal.SIGTERM))
