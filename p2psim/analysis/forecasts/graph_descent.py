@@ -9,7 +9,6 @@ import numpy as np
 
 from p2psim.analysis.forecasts import graph_setting as graphs
 from p2psim.analysis.forecasts.forecast import ForecastCurve
-from p2psim.analysis.forecasts.graph_setting import MOST_NUMBERS
 from p2psim.analysis.forecasts.star_setting import those_that_hold
 from p2psim.analysis.forecasts.variances import noise_at, release_variances, wants_orders
 from p2psim.core.errors import MeaningError, SimulationError
@@ -184,7 +183,7 @@ def forecast(setting: graphs.GraphSetting) -> DescentForecast:
     optimum, alone = minimise_together(cell.problem), minimise_alone(cell.problem)
     try:
         with np.errstate(over="raise", invalid="raise"):
-            drawn = model.size > MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
+            drawn = model.size > graphs.MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
             parts = (_of_orders if drawn else _of_moments)(setting, model, moments, wakes)
     except FloatingPointError:
         raise SimulationError("the expected objective grows beyond all numbers") from None
@@ -289,7 +288,7 @@ def _at_moments(moments: graphs.RecordedMoments, nodes: np.ndarray, noise: np.nd
 def _model(setting: graphs.GraphSetting) -> LinearDescent:
     cell, problem, rule = setting.cell, setting.cell.problem, setting.cell.rule
     # Where clipped updates rest is computed from a matrix of that size.
-    most = MOST_NUMBERS if np.isfinite(rule.clip) else MOST_DRAWN
+    most = graphs.MOST_NUMBERS if np.isfinite(rule.clip) else MOST_DRAWN
     graphs.refuse_larger(most, "agents times coordinates", problem.agents * problem.dimension)
     optimum = minimise_together(problem)
     rest = graph_balance(problem, optimum, rule.clip, rule.order)
