@@ -267,6 +267,8 @@ def _graphml_attributes(element: Element, kind: str, whose: str, keys: dict[str,
 def read_edges(place: Path) -> FileGraph:
     """Read lines of two nodes, and a weight or attributes; what follows ``#`` is a comment.
 
+    They are separated by commas where the file is called so, and its first line has one; else by spaces or tabs.
+
     Raises
     ------
     MeaningError
@@ -275,9 +277,12 @@ def read_edges(place: Path) -> FileGraph:
     """
     nodes: dict[str, dict[str, Any]] = {}
     edges = []
-    mark, marks = (",", "a comma") if place.suffix.lower() == ".csv" else (None, "spaces or tabs")
-    for line, text in enumerate(io.StringIO(text_of(place), newline=None), 1):
-        fields = [field.strip() for field in text.split("#", 1)[0].split(mark, 2)]
+    lines = [text.split("#", 1)[0] for text in io.StringIO(text_of(place), newline=None)]
+    first = next((line for line in lines if line.strip()), "")
+    by_commas = place.suffix.lower() == ".csv" and "," in first.split("{", 1)[0]
+    mark, marks = (",", "a comma") if by_commas else (None, "spaces or tabs")
+    for line, text in enumerate(lines, 1):
+        fields = [field.strip() for field in text.split(mark, 2)]
         if not any(fields):
             continue
         if len(fields) == 1 or not all(fields[:2]):

@@ -59,6 +59,21 @@ def test_another_attribute_of_links(form, tmp_path):
         read(tmp_path / "graph", format=form, weight="trsut")
 
 
+BLANKS = ["0 1 2.5\n1 2\n", "# a, b\n0\t1\t2.5\n1 2\n", "0 1 {'weight': 2.5, 'since': 3}\n1 2\n"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("g.csv", "0,1,2.5\n1, 2\n"), *((name, text) for name in ("g.csv", "g.txt") for text in BLANKS)],
+)
+def test_links_of_a_table_are_separated_by_what_its_first_line_has(name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    found = read(tmp_path / name, format="edge-list")
+    assert found.indptr.tolist() == [0, 1, 3, 4]
+    assert found.indices.tolist() == [1, 0, 2, 1]
+    assert found.weights.tolist() == [2.5, 2.5, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("name", [name for name in WRITERS if name != "graph.csv"])
 def test_names_are_numbered_as_they_occur(name, tmp_path):
     graph = nx.Graph()

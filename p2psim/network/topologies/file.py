@@ -172,7 +172,7 @@ class FromFile(ExplicitTopology):
     format: Literal["edge-list", "graphml", "gml", "adjacency-csv"] | None = Field(
         None,
         description="edge-list: two nodes per line, and a weight or a mapping in Python's notation, separated by "
-        "commas if the name ends in .csv; graphml; gml; "
+        "commas in a .csv whose first line has one; graphml; gml; "
         "adjacency-csv: the matrix W, 0 for no link; left out, what the name ends in says it: .edgelist, .edges, "
         ".txt; .graphml; .gml; .csv",
     )
