@@ -59,12 +59,12 @@ def test_another_attribute_of_links(form, tmp_path):
         read(tmp_path / "graph", format=form, weight="trsut")
 
 
-BLANKS = ["0 1 2.5\n1 2\n", "# a, b\n0\t1\t2.5\n1 2\n", "0 1 {'weight': 2.5, 'since': 3}\n1 2\n"]
+BLANKS = ["0 1 2.5\n1 2 1\n", "# a, b\n0\t1\t2.5\n1 2 1\n", "0 1 {'weight': 2.5, 'since': 3}\n1 2 1\n"]
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("g.csv", "0,1,2.5\n1, 2\n"), *((name, text) for name in ("g.csv", "g.txt") for text in BLANKS)],
+    [("g.csv", "0,1,2.5\n1, 2, 1\n"), *((name, text) for name in ("g.csv", "g.txt") for text in BLANKS)],
 )
 def test_links_of_a_table_are_separated_by_what_its_first_line_has(name, text, tmp_path):
     (tmp_path / name).write_text(text)
