@@ -1,9 +1,7 @@
 """`check_part` passes every part that ships and those of the example package, and says what is wrong with bad ones."""
 
 import itertools
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,9 +17,6 @@ from p2psim.learning.losses.compiled import ForKernel
 from p2psim.network.graph import Graph, TopologyInputs, from_edges
 from p2psim.network.topologies import Complete, Grid, RandomRegular, Ring, SmallWorld
 from p2psim.testing import PartError, check_part
-
-PLUGINS = Path(__file__).parents[1] / "plugins"
-sys.path.append(str(PLUGINS))
 
 with let_in("p2psim_example_parts"):
     from p2psim_example_parts.caveman import Caveman
