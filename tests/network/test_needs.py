@@ -1,6 +1,7 @@
 """What cannot be in memory, or would not end, is refused by its key before anything of that size is made."""
 
 import resource
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,11 @@ from children import forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import p2psim
 from p2psim.cli.main import main
-from p2psim.network.graph import TopologyInputs
+from p2psim.network.graph import Graph, TopologyInputs
+from p2psim.network.simulation import simulate_events
+from p2psim.network.topologies import draw_links
 from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.blocks import TwoCluster
 from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld
@@ -143,3 +147,22 @@ def test_links_are_estimated(graph: Topology) -> None:
 def test_samples_of_an_audit(folder: Path, samples: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", str(folder / "star.yaml"), "--samples", samples]) == 2
     assert "samples" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.25])
+def test_a_chance_that_all_links_share_is_not_written_down_for_each(loss: float) -> None:
+    """Of a complete graph that would be the largest array there is; an ideal run has it where messages can be lost."""
+    small, large = (draw_links(Complete(), TopologyInputs(n)) for n in (3, 500))
+
+    def start(links: Graph) -> None:
+        network = p2psim.Network(links, p2psim.Gossip(), p2psim.Channel(loss=loss))
+        if loss == 0:
+            simulate_events(network, commits=1, engine="array")
+
+    start(small)  # so that modules are there
+    tracemalloc.start()
+    try:
+        start(large)
+        assert tracemalloc.get_traced_memory()[1] < large.indices.size
+    finally:
+        tracemalloc.stop()

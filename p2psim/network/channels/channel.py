@@ -205,7 +205,8 @@ class Channel(Options):
         for effect in self.effects or ():
             effect.open(links)
         self.travel_times(links)
-        self.losses.chances(links)
+        if self.losses.shared_chance is None:  # otherwise links have no numbers to be looked at
+            self.losses.chances(links)
         if self.fresh is not None and not links.star:
             raise MeaningError(
                 "network.channel.retransmit",

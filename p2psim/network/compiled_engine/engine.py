@@ -254,7 +254,7 @@ def _misses(network: Network, streams: Streams) -> np.ndarray | None:
 
 def _wire(network: Network, streams: Streams) -> ideal.Wire | None:
     """What becomes of messages, where any can be lost."""
-    chances = network.channel.losses.chances(network.links)
-    if chances is None or network.channel.loss == 0:
+    losses = network.channel.losses
+    if losses.shared_chance == 0 or (chances := losses.chances(network.links)) is None:
         return None
     return ideal.Wire(streams.key("loss"), chances, np.zeros(network.links.agents + 1, np.int64))
