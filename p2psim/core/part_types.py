@@ -18,8 +18,8 @@ from p2psim.core.registry import parts
 class NameOf:
     """Metadata of a type: the name of a registered part of a kind whose parts have no keys."""
 
-    def __init__(self, kind: str, but: tuple[str, ...] = ()):
-        self._kind, self._but = kind, but
+    def __init__(self, kind: str):
+        self._kind = kind
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Look a value up among what is registered when it is checked."""
@@ -40,7 +40,11 @@ class NameOf:
 
 
 class AnyOf(NameOf):
-    """Metadata of a type: any registered part of a kind, which ``kind`` tells; but some names."""
+    """Metadata of a type: any registered part of a kind, by its key ``kind``, except those of some names."""
+
+    def __init__(self, kind: str, but: tuple[str, ...] = ()):
+        super().__init__(kind)
+        self._but = but
 
     def schema(self) -> Any:
         """Schema of the union of what is registered now; a part is imported when its choice is read."""
@@ -101,7 +105,7 @@ class _Choices(Mapping[str, Any]):
 
 @cache
 def _validator(part: type[BaseModel], kind: str) -> SchemaValidator:
-    """Checks a part of a kind, which places of errors name."""
+    """Checks a part as the one choice of a union, so that places of errors name its kind."""
     schema = schema_of(part)
     with interrupted_afterwards():
         return SchemaValidator(core_schema.tagged_union_schema({kind: schema}, "kind"))
