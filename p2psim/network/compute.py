@@ -14,7 +14,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.core.options import NonNegative, OneOf
 from p2psim.network.availability import AnyAvailability
 from p2psim.network.exchanges import Exchange
-from p2psim.network.members import Members, Slowdown, SlowdownTable, values_of
+from p2psim.network.members import Members, Slowdown, SlowdownTable
 
 
 class Compute(OneOf):
@@ -75,7 +75,7 @@ class Compute(OneOf):
             If a slowdown is not finite, an agent has none or two, or the records are needed and not known.
         """
         key = SlowdownTable.key
-        factors = values_of(self.slowdown, members.labels, members.groups, key, members.columns)
+        factors = members.values(self.slowdown, key)
         if not np.isfinite(factors).all():
             raise MeaningError(key, f"must be positive finite numbers, got {factors.max()}")
         if self.seconds_per_record is None:

@@ -45,8 +45,16 @@ class Members:
         """Agents that have nothing but their index."""
         return cls(tuple(map(str, range(agents))))
 
-    def values(self, value: float | Mapping[str, float] | Column, key: str) -> np.ndarray:
-        """One value per agent, shape (n,), from a number for all, a mapping or a column (`per_agent`)."""
+    def values(self, value: float | Mapping[str, float] | Column | AgentTable, key: str) -> np.ndarray:
+        """One value per agent, shape (n,), from a table, or a number for all, a mapping or a column (`per_agent`).
+
+        Raises
+        ------
+        MeaningError
+            If an agent has no value or two, or a name means no agent.
+        """
+        if isinstance(value, AgentTable):
+            return value.values(self.labels)
         return per_agent(value, self.labels, self.groups, key=key, columns=self.columns)
 
     def number(self, name: str, key: str) -> np.ndarray:
@@ -195,22 +203,3 @@ Rate = Annotated[
 Slowdown = Annotated[
     Annotated[PerAgent, Tag("numbers")] | Annotated[SlowdownTable, Tag("table")], Discriminator(_form)
 ]
-
-
-def values_of(
-    given: float | Mapping[str, float] | Column | AgentTable,
-    labels: Sequence[str],
-    groups: Sequence[str] | None,
-    key: str,
-    columns: Mapping[str, np.ndarray] | None = None,
-) -> np.ndarray:
-    """Number of each agent, shape (n,), from a table, a mapping, a column, or a number for all.
-
-    Raises
-    ------
-    MeaningError
-        If an agent has no number or two, or a name means no agent.
-    """
-    if isinstance(given, AgentTable):
-        return given.values(labels)
-    return per_agent(given, labels, groups, key=key, columns=columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -20,7 +20,7 @@ from p2psim.network.channels.draws import Airtime, airtime_of
 from p2psim.network.compute import Compute, contradictions
 from p2psim.network.exchanges import AnyExchange, Exchange
 from p2psim.network.graph import Graph, TopologyInputs, links
-from p2psim.network.members import Members, Rate, RateTable, values_of
+from p2psim.network.members import Members, Rate, RateTable
 from p2psim.network.spec import Conduct
 from p2psim.network.topologies import AnyTopology, Topology, draw_links
 from p2psim.network.verify_order import Ordering
@@ -44,29 +44,15 @@ class Clock(Options):
         if isinstance(self.rate, RateTable):
             self.rate.values(labels)
 
-    def rates(
-        self,
-        labels: Sequence[str],
-        groups: Sequence[str] | None,
-        columns: Mapping[str, np.ndarray] | None = None,
-    ) -> np.ndarray:
+    def rates(self, members: Members) -> np.ndarray:
         """Rate of each agent, shape (n,).
-
-        Parameters
-        ----------
-        labels : sequence of str
-            Names of the agents, in order.
-        groups : sequence of str, optional
-            The group of each.
-        columns : mapping of str to ndarray, shape (n,), optional
-            Columns that have one number per agent.
 
         Raises
         ------
         MeaningError
             If an agent has no rate or two, or a name means no agent.
         """
-        return values_of(self.rate, labels, groups, RateTable.key, columns)
+        return members.values(self.rate, RateTable.key)
 
 
 Engine = Literal["auto", "simpy", "array"]
@@ -338,7 +324,7 @@ class RunSetup(NamedTuple):
     limits : ndarray of int64, shape (n,), optional
         The most releases that each agent may make.
     commits, time : optional
-        Where the run ends: after so many commits, or after what happens at this time.
+        Where the run ends: after this number of commits, or after what happens at this time.
     chunk : int
         Events in a chunk.
     """

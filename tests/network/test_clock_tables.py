@@ -9,6 +9,7 @@ import pytest
 
 import p2psim
 from p2psim.core.errors import InputError, MeaningError
+from p2psim.network.members import Members
 from p2psim.network.section import Clock, RateTable
 
 LABELS = ("a0", "a1", "a2")
@@ -21,21 +22,21 @@ def clock(path: Path, text: str) -> Clock:
 
 def test_each_agent_has_the_rate_of_its_line(tmp_path: Path) -> None:
     of_file = clock(tmp_path / "speeds.csv", "rate,agent,model\r\n2.5,a2,x\r\n1e-3,a0,\r\n\r\n4,1,y\r\n")
-    assert of_file.rates(LABELS, None).tolist() == [1e-3, 4.0, 2.5]
+    assert of_file.rates(Members(LABELS)).tolist() == [1e-3, 4.0, 2.5]
     # Groups are for mappings.
-    assert of_file.rates(LABELS, ("g", "g", "h")).tolist() == [1e-3, 4.0, 2.5]
+    assert of_file.rates(Members(LABELS, ("g", "g", "h"))).tolist() == [1e-3, 4.0, 2.5]
 
 
 def test_a_number_and_a_mapping_are_as_before() -> None:
-    assert Clock(rate=2.0).rates(LABELS, None).tolist() == [2.0] * 3
+    assert Clock(rate=2.0).rates(Members(LABELS)).tolist() == [2.0] * 3
     of_groups = Clock(rate={"g": 3.0, "a2": 1.0})
-    assert of_groups.rates(LABELS, ("g", "g", "h")).tolist() == [3.0, 3.0, 1.0]
+    assert of_groups.rates(Members(LABELS, ("g", "g", "h"))).tolist() == [3.0, 3.0, 1.0]
     with pytest.raises(MeaningError, match="agent b has no value"):
-        of_groups.rates(("a0", "a2", "b"), ("g", "g", "h"))
+        of_groups.rates(Members(("a0", "a2", "b"), ("g", "g", "h")))
 
 
 def test_an_agent_may_be_called_path() -> None:
-    assert Clock(rate={"path": 2.0, "b": 1.0}).rates(("path", "b"), None).tolist() == [2.0, 1.0]
+    assert Clock(rate={"path": 2.0, "b": 1.0}).rates(Members(("path", "b"))).tolist() == [2.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_an_agent_may_be_called_path() -> None:
 )
 def test_faulty_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(MeaningError, match=message) as caught:
-        clock(tmp_path / "speeds.csv", text).rates(LABELS, None)
+        clock(tmp_path / "speeds.csv", text).rates(Members(LABELS))
     assert caught.value.faults[0].key == "network.clock.rate.path"
 
 

@@ -250,7 +250,7 @@ def network_of(
         section.exchange,
         section.channel,
         section.availability,
-        (section.clock or Clock()).rates(members.labels, members.groups, members.columns),
+        (section.clock or Clock()).rates(members),
         goes_on=goes_on(scenario),
         updates=algorithm.updates_under(section.exchange),
         answerer_releases=algorithm.answerer_releases,
