@@ -267,7 +267,7 @@ def _graphml_attributes(element: Element, kind: str, whose: str, keys: dict[str,
 def read_edges(place: Path) -> FileGraph:
     """Read lines of two nodes, and a weight or attributes; what follows ``#`` is a comment.
 
-    They are separated by commas where the file is called so, and its first line has one; else by spaces or tabs.
+    They are separated by commas in a ``.csv`` file whose first line has one, and otherwise by spaces or tabs.
 
     Raises
     ------

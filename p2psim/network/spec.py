@@ -44,7 +44,7 @@ class Conduct:
     works_first : bool
         Whether agents that take time to compute do so before they send, and not when they have heard.
     blocks : bool
-        Whether who waits for an answer answers nobody.
+        Whether an agent that waits for an answer answers no other.
     """
 
     releases: Literal["commits", "sends", "wakers"] = "commits"
@@ -143,7 +143,7 @@ class RunningNetwork(Protocol):
     goes_on : bool
         Whether agents that may make no more releases go on without their data.
     answerer_releases : bool
-        Whether who answers in push-pull makes a release with its update.
+        Whether an agent that answers in push-pull makes a release with its update.
     presence : Attendance
         Which agents are online.
     present : bytearray, shape (n + 1,)

@@ -159,7 +159,7 @@ class AllOf(Availability):
 
 
 def of_part(streams: Streams, number: int) -> Streams:
-    """Streams of a part of its own."""
+    """Streams of one of several parts, apart from those of the others."""
     variant = f"{streams.variants.get('availability', '')}/{number}"
     return replace(streams, variants={**streams.variants, "availability": variant})
 

@@ -152,7 +152,7 @@ def _works_first(m):  # type: ignore[no-untyped-def]
 
 @njit(forceinline=True)
 def _only_answers(m, agent):  # type: ignore[no-untyped-def]
-    """Whether an agent is of the side that does not ask, where who waits answers nobody."""
+    """Whether an agent is of the side that does not ask, where an agent that waits answers no other."""
     return m.state.blocking != 0 and cal.asks(m)[agent] == 0
 
 

@@ -108,7 +108,7 @@ def _lost(m, gossip, request, queries, synchronous, place):  # type: ignore[no-u
     """What follows from a loss."""
     if gossip is not None:
         if m.state.blocking:
-            # An agent waits in vain for an answer.
+            # An agent waits for an answer that will not come.
             e = cal.messages(m)[place]
             cal.asked(m)[e.sender if e.what == st.SWAP else e.receiver] = 0
     elif request is not None or queries is not None:

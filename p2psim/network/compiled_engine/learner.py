@@ -69,7 +69,7 @@ def _serve(m, owner, wake):  # type: ignore[no-untyped-def]
 
 @njit()
 def finish(m, owner):  # type: ignore[no-untyped-def]
-    """Serve an owner no more, and call who waits."""
+    """End the service of an owner, and call the waiting owners."""
     m.state.served -= cal.owners(m)[owner].served
     cal.owners(m)[owner].served = 0
     call(m)
@@ -77,7 +77,7 @@ def finish(m, owner):  # type: ignore[no-untyped-def]
 
 @njit()
 def call(m):  # type: ignore[no-untyped-def]
-    """Write down that who waits is called, unless that is going on."""
+    """Write down that waiting owners are called, unless that is going on."""
     s = m.state
     if not s.calling:
         s.calling = 1

@@ -1,6 +1,6 @@
 """What a learner does that asks owners, all of them or some, at regular times.
 
-See `p2psim.network.exchanges.rounds` and `rounds`; steps are in the order in which they are written there.
+See `p2psim.network.exchanges.rounds`; steps are in the order in which they are written there.
 """
 
 from p2psim.core.compiled import njit

@@ -247,7 +247,7 @@ def in_chunks(
     goes_on : callable
         Whether the run does.
     write : callable
-        Writes events to an array, after so many that are there; returns how many there are then.
+        Writes events to an array, after a number of events that it holds; returns how many it holds then.
     expected : float, optional
         Events that the run may have: memory for more is not touched before they are there.
     """

@@ -127,7 +127,7 @@ class Gossip(Exchange):
     @model_validator(mode="after")
     def _waits_for_answers(self) -> Gossip:
         if self.blocking and self.mode != "push-pull":
-            raise ValueError("blocking: is for push-pull, in which who wakes waits for an answer")
+            raise ValueError("blocking: is for push-pull, in which the agent that wakes waits for an answer")
         return self
 
     def check(self, links: Graph) -> None:
@@ -299,7 +299,7 @@ class _GossipRun:
         self._update(sender, agent, delivery)
 
     def _lose_answer(self, _: int, agent: int, *__: int) -> None:
-        """Take note that an agent waits in vain."""
+        """Take note that an agent waits for an answer that will not come."""
         self._awaiting.discard(agent)
 
     def _lose_question(self, agent: int, *_: int) -> None:

@@ -136,7 +136,7 @@ class Exchange(Options):
 
     @property
     def answer_delay(self) -> Quantity:
-        """Time of its own that passes before an answer: the value of ``delay_key``."""
+        """Time of the exchange that passes before an answer: the value of ``delay_key``."""
         return getattr(self, self.delay_key) if self.delay_key else 0.0
 
     def conduct(self, updates: str, answerer_releases: bool) -> Conduct:
