@@ -260,4 +260,4 @@ def test_check_warns_of_steps_that_do_nothing_or_too_much():
     assert "too far" not in warnings(rho=2.0)
     for c1 in (1e4, 1e100):
         assert "does not settle in Θ" in warnings(AVERAGING, c1=c1)
-    assert "thrown" not in warnings(AVERAGING)
+    assert "settle" not in warnings(AVERAGING)
