@@ -3,6 +3,7 @@
 Importing this registers the metric of the privacy spent.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -78,6 +79,12 @@ class RecordSection(Options):
     noise: bool = Field(False, description="keep the noise of every release")
     data: bool = Field(False, description="keep the prepared data")
     models: bool = Field(False, description="keep the recorded models")
+
+
+def named_metrics(record: RecordSection) -> Iterator[tuple[str, str]]:
+    """Dotted key and name of each metric of a section: those of all agents, then those of each agent."""
+    for key in ("metrics", "per_agent"):
+        yield from ((f"record.{key}.{i}", name) for i, name in enumerate(getattr(record, key)))
 
 
 def metric_named(name: str) -> type[Metric] | None:

@@ -26,8 +26,7 @@ from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import scope_message
 from p2psim.scenario import section_rules
 from p2psim.scenario.fields import ScenarioFields, is_whole
-from p2psim.scenario.record import SPENDING
-from p2psim.scenario.section_rules import PRIVACY_RULES
+from p2psim.scenario.record import SPENDING, named_metrics
 from p2psim.scenario.tuning import tuning
 
 Rule = Callable[[ScenarioFields], Iterator[Fault]]
@@ -74,7 +73,7 @@ def _star(scenario: ScenarioFields) -> Iterator[Fault]:
 
 
 def _silent_owners(scenario: ScenarioFields) -> Iterator[Fault]:
-    """An owner tells the learner nothing without its data."""
+    """An owner sends the learner nothing without its data."""
     if scenario.privacy.when_spent != "silent":
         message = "an owner of a star sends nothing to the learner without its data; only silent is possible"
         yield Fault(message, "privacy.when_spent")
@@ -281,13 +280,11 @@ def _metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     if not any(kept):
         message = "is empty, and nothing else is kept; add a metric, such as relative_fitness"
         yield Fault(message, "record.metrics")
-    for key in ("metrics", "per_agent"):
-        for i, name in enumerate(getattr(record, key)):
-            if name not in known:
-                yield _unknown_metric(scenario, name, known, f"record.{key}.{i}")
-            elif key == "per_agent" and not parts("metric")[name].each:
-                message = f"{name} is one number for all agents; record it under metrics"
-                yield Fault(message, f"record.per_agent.{i}")
+    for key, name in named_metrics(record):
+        if name not in known:
+            yield _unknown_metric(scenario, name, known, key)
+        elif key.startswith("record.per_agent") and not parts("metric")[name].each:
+            yield Fault(f"{name} is one number for all agents; record it under metrics", key)
 
 
 def _unknown_metric(scenario: ScenarioFields, name: str, known: Mapping[str, str], key: str) -> Fault:
@@ -338,12 +335,11 @@ def _tuned_metric(scenario: ScenarioFields) -> Iterator[Fault]:
 def _network_metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     """Some metrics say something of some networks only."""
     exchange = scenario.network.exchange
-    for key in ("metrics", "per_agent"):
-        for i, name in enumerate(getattr(scenario.record, key)):
-            if name in NETWORK_METRICS and (
-                why := NETWORK_METRICS[name].refusal(exchange.kind, exchange.has_clocks, exchange.by_edge)
-            ):
-                yield Fault(why, f"record.{key}.{i}")
+    for key, name in named_metrics(scenario.record):
+        if name in NETWORK_METRICS and (
+            why := NETWORK_METRICS[name].refusal(exchange.kind, exchange.has_clocks, exchange.by_edge)
+        ):
+            yield Fault(why, key)
 
 
 def _named_once(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -375,6 +371,7 @@ def rules_of(algorithm: Any) -> tuple[Rule, ...]:
 
 #: Rules for all algorithms.
 RULES: tuple[Rule, ...] = (
-    *(_rejoin, _clock, _silence, _compute, _array_engine, *PRIVACY_RULES, _agents, _metrics, _sequential),
-    *(_network_metrics, _columns, _named_once, section_rules.labels, _tuned_metric, tuning),
+    *(_rejoin, _clock, _silence, _compute, _array_engine, *section_rules.PRIVACY_RULES),
+    *(_agents, _metrics, _sequential, _network_metrics, _columns, _named_once),
+    *(section_rules.labels, _tuned_metric, tuning),
 )

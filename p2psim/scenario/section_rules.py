@@ -11,6 +11,7 @@ from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.network.topologies import ChangingTopology
 from p2psim.privacy.allocations import Allocation
 from p2psim.scenario.fields import ScenarioFields, has_minimum
+from p2psim.scenario.record import named_metrics
 
 
 def model(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -46,12 +47,11 @@ def _judged(scenario: ScenarioFields) -> Iterator[Fault]:
     learning, labels = scenario.learning, scenario.learning.trained_model.labels
     known, cure = ("numbers", "test_rmse") if labels == "numbers" else ("classes", "test_accuracy")
     trained = learning.model.kind if learning.loss is None else learning.loss.kind
-    for key in ("metrics", "per_agent"):
-        for i, name in enumerate(getattr(scenario.record, key)):
-            judged = GRAPH_METRICS[name].labels if name in GRAPH_METRICS else ""
-            if judged not in ("", known):
-                message = f"{name} is of labels that are {judged}, and {trained} takes {known}; record {cure}"
-                yield Fault(message, f"record.{key}.{i}")
+    for key, name in named_metrics(scenario.record):
+        judged = GRAPH_METRICS[name].labels if name in GRAPH_METRICS else ""
+        if judged not in ("", known):
+            message = f"{name} is of labels that are {judged}, and {trained} takes {known}; record {cure}"
+            yield Fault(message, key)
 
 
 def reweighting(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -160,11 +160,9 @@ def changing(scenario: ScenarioFields) -> Iterator[Fault]:
     # One model for all agents has an objective that no graph is in.
     is_own = algorithm.objective == "personalised"
     of_graph = {name for name, metric in GRAPH_METRICS.items() if is_own and metric.needs_objective}
-    for key in ("metrics", "per_agent"):
-        for i, name in enumerate(getattr(scenario.record, key)):
-            if name in GRAPH_FACTS or name in of_graph:
-                why = f"{name} is of a graph that stays, and {topology.kind} changes with time"
-                yield Fault(why, f"record.{key}.{i}")
+    for key, name in named_metrics(scenario.record):
+        if name in GRAPH_FACTS or name in of_graph:
+            yield Fault(f"{name} is of a graph that stays, and {topology.kind} changes with time", key)
     for part in scenario.network.availability.reasons:
         depends = getattr(part, "depends", None)
         words = {getattr(part, "by", None), getattr(depends, "on", None)} & {"degree", "betweenness"}
@@ -233,7 +231,7 @@ def _allocation(scenario: ScenarioFields) -> Iterator[Fault]:
 
 
 def _overlap(scenario: ScenarioFields) -> Iterator[Fault]:
-    """Who holds the same record is told of a star's owners."""
+    """A record may have several holders only among the owners of a star."""
     if scenario.privacy.overlap.holders > 1 and not scenario.learning.algorithm.star_exchanges:
         yield Fault("must be 1 without a star, whose owners it is for", "privacy.overlap.holders")
 

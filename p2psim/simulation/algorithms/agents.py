@@ -21,6 +21,7 @@ from p2psim.network.section import Network
 from p2psim.network.spectrum import spectral_facts
 from p2psim.network.verify_messages import NEVER
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.record import named_metrics
 from p2psim.theory.neighbours import neighbour_facts
 from p2psim.theory.star import answer_frequencies
 
@@ -54,11 +55,10 @@ def with_intercept(X: np.ndarray, intercept: bool) -> np.ndarray:
 
 def refuse_tests(scenario: Scenario) -> None:
     """Raise a MeaningError if a metric needs records held out; called where there are none."""
-    for key in ("metrics", "per_agent"):
-        for i, name in enumerate(getattr(scenario.record, key)):
-            if name in GRAPH_METRICS and GRAPH_METRICS[name].needs_tests:
-                message = f"{name} needs records held out: test_points of the source, or data.test_fraction"
-                raise MeaningError(f"record.{key}.{i}", message)
+    for key, name in named_metrics(scenario.record):
+        if name in GRAPH_METRICS and GRAPH_METRICS[name].needs_tests:
+            message = f"{name} needs records held out: test_points of the source, or data.test_fraction"
+            raise MeaningError(key, message)
 
 
 def held_out(prepared: Prepared, intercept: bool) -> dict[str, np.ndarray]:

@@ -21,6 +21,7 @@ from p2psim.privacy.mechanisms import minimiser_sensitivity, noise_scales
 from p2psim.privacy.perturbation import INEXACT, objective_noise, output_rate, radial_noise
 from p2psim.privacy.planning import allowance
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.record import named_metrics
 from p2psim.simulation.algorithms.replay import claim_of, record_bound, x_bound
 from p2psim.simulation.outcome import streams_of
 from p2psim.simulation.prepared import PreparedData
@@ -109,11 +110,10 @@ def rule_of(scenario: Scenario, case: PreparedData, problem: GraphProblem) -> tu
 
 def refuse_accuracies(scenario: Scenario) -> None:
     """Raise a MeaningError if a metric compares classes; called where labels are numbers."""
-    for key in ("metrics", "per_agent"):
-        for i, name in enumerate(getattr(scenario.record, key)):
-            if name in GRAPH_METRICS and GRAPH_METRICS[name].labels == "classes":
-                message = f"{name} is of labels that are classes; these are numbers: record test_rmse"
-                raise MeaningError(f"record.{key}.{i}", message)
+    for key, name in named_metrics(scenario.record):
+        if name in GRAPH_METRICS and GRAPH_METRICS[name].labels == "classes":
+            message = f"{name} is of labels that are classes; these are numbers: record test_rmse"
+            raise MeaningError(key, message)
 
 
 @dataclass(frozen=True)

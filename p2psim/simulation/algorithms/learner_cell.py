@@ -239,12 +239,12 @@ class LearnerCell(PreparedCell):
             **{name: np.asarray(arrays[name]) for name in _ARRAYS},
         )
         case.shared["problem"] = problem
+        record = scenario.record
         if problem.test_X is None:
             agents.refuse_tests(scenario)
-        record = scenario.record
-        if "test_loss" in record.metrics and problem.test_X is None:
-            message = "test_loss needs records that are held out; give data.test_fraction"
-            raise MeaningError("record.metrics", message)
+            if "test_loss" in record.metrics:
+                message = "test_loss needs records that are held out; give data.test_fraction"
+                raise MeaningError("record.metrics", message)
         if "isolated_fitness" in {*record.metrics, *record.per_agent} and problem.l2 == 0:
             _ = problem.isolated_optima  # refused before the run where they are not unique
         links = cls.links_of(scenario, case, replica)
