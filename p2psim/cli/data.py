@@ -64,8 +64,12 @@ def _mark(text: str) -> str:
 )
 def describe_file(args: argparse.Namespace) -> None:
     """``p2psim data describe``."""
-    from p2psim.data.describing import describe
+    from p2psim.data.describing import describe, is_parquet
 
+    if is_parquet(args.file) and (args.separator or args.decimal):
+        raise InputError(
+            f"--separator, --decimal: are for CSV files; got {args.file}, which is Parquet by its name"
+        )
     if args.separator == args.decimal and args.decimal is not None:
         raise InputError(
             f"--separator, --decimal: both are {args.decimal}; if a comma separates fields and numbers with a "
@@ -101,7 +105,8 @@ def describe_file(args: argparse.Namespace) -> None:
     written = {"separator": args.separator, "decimal": args.decimal}
     keys = ", ".join(f"{key}: {json.dumps(mark)}" for key, mark in written.items() if mark)
     if keys:
-        print_wrapped(f"in a scenario: data.source: {{kind: csv, path: {described['path']}, {keys}, y: …}}")
+        path = json.dumps(described["path"], ensure_ascii=False)
+        print_wrapped(f"in a scenario: data.source: {{kind: csv, path: {path}, {keys}, y: …}}")
 
 
 def _values(column: dict[str, Any]) -> str:

@@ -117,6 +117,11 @@ def _with(missing: int) -> str:
     return ", with missing: drop, mean or median" if missing else ""
 
 
+def is_parquet(path: str) -> bool:
+    """Whether a file is Parquet, by its name."""
+    return path.lower().endswith((".parquet", ".pq"))
+
+
 def describe(path: str, separator: str = ",", decimal: str = ".") -> dict[str, Any]:
     """Describe a CSV or Parquet file (named ``.parquet`` or ``.pq``).
 
@@ -132,7 +137,7 @@ def describe(path: str, separator: str = ",", decimal: str = ".") -> dict[str, A
     InputError
         If the file cannot be read.
     """
-    if path.lower().endswith((".parquet", ".pq")):
+    if is_parquet(path):
         file = read_parquet(path, "FILE")
     else:
         file = read_csv(path, "FILE", delimiter=separator, decimal=decimal, hint="--separator {}")

@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ruamel.yaml import YAML
 
 from p2psim.cli.main import main
 from p2psim.core.errors import OptionError
@@ -102,6 +103,20 @@ def test_options_are_repeated_as_keys_of_a_scenario(path, tmp_path, capsys):
     (tmp_path / "tabs.csv").write_text("y\tx\n1\t2\n3\t4\n")
     assert main(["data", "describe", str(tmp_path / "tabs.csv"), "--separator", r"\t"]) == 0
     assert r'separator: "\t"' in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_source_that_is_shown_reads_the_file(tmp_path, capsys):
+    """Whatever the file is called; a Parquet file has no marks."""
+    path = tmp_path / "of 2026, 'all': {new}.csv"
+    path.write_text("y;x\n1;2\n3;4\n")
+    assert main(["data", "describe", str(path), "--separator", ";"]) == 0
+    shown = " ".join(capsys.readouterr().out.split()).partition("data.source: ")[2]
+    source = YAML(typ="safe").load(shown.replace("y: …", "y: y"))
+    assert CSVFile(**source).read(source["path"], "path").table.num_rows == 2
+    pd.DataFrame({"y": [1.0], "x": [2.0]}).to_parquet(tmp_path / "t.parquet")
+    for option in (["--separator", ";"], ["--decimal", ","]):
+        assert main(["data", "describe", str(tmp_path / "t.parquet"), *option]) == 2
+        assert "--separator, --decimal: are for CSV files" in capsys.readouterr().err
 
 
 def test_a_column_with_decimal_commas_names_the_option(tmp_path, capsys):
