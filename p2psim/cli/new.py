@@ -30,7 +30,7 @@ def start(args: argparse.Namespace) -> None:
         template = args.template or "three_banks"
         files = [new(args.name, template), *map(Path, tables_of(read_template(template)))]
     elif args.template is not None:
-        raise InputError("--from: is of scenarios; a part of each kind begins as --part writes it")
+        raise InputError("--from: is for new scenarios, and cannot be given with --part")
     else:
         files = new_part(args.part, args.name)
     print(*files, sep="\n")

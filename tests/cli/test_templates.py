@@ -42,7 +42,7 @@ def test_a_part_has_no_template(tmp_path, monkeypatch, capsys):
     assert main(["new", "mine", "--part", "topology", "--from", "own_budgets"]) == 2
     assert main(["new", "mine", "--part", "topolgy"]) == 2
     said = capsys.readouterr().err
-    assert "--from: is of scenarios" in said
+    assert "--from: is for new scenarios, and cannot be given with --part" in said
     assert "unknown kind 'topolgy'" in said
     assert said.endswith("did you mean topology?\n")
     assert not list(tmp_path.iterdir())
