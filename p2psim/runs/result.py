@@ -301,7 +301,7 @@ class Result:
         return self._with_swept(wide(self.metrics))
 
     def curves(self, metric: str, quantiles: Any = (0.25, 0.5, 0.75), axis: str = "step") -> "pd.DataFrame":
-        """Quantiles of a metric over replicas, along the axis ``step`` or ``time``; read cell by cell, in few MB.
+        """Quantiles of a metric over replicas, along the axis ``step`` or ``time``; read cell by cell.
 
         Returns
         -------

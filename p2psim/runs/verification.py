@@ -260,14 +260,13 @@ def broken_invariant(stream: np.ndarray, agents: int, tree: Mapping[str, Any], c
 
 
 def _exchange_of(tree: Mapping[str, Any], cell: CellEntry) -> Exchange | None:
-    """The exchange of a cell, as far as its swept values say it; None if it is missing."""
+    """The exchange of a cell, as far as its swept values say it; None if nothing is known of its kind."""
     key, given = "network.exchange", dict(tree["network"]["exchange"])
     if key in cell.swept:
         kind, _, values = str(cell.swept[key]).partition("(")
         given = {"kind": kind} | dict(re.findall(r"(\w+)=([\w.-]+)", values))
-    given |= {
-        name.removeprefix(f"{key}."): value for name, value in cell.swept.items() if name.startswith(key)
-    }
+    inside = ((name.partition(f"{key}.")[2], value) for name, value in cell.swept.items())
+    given |= {name: value for name, value in inside if name}
     for name, text in given.items():
         with contextlib.suppress(ValueError, TypeError):
             given[name] = json.loads(text)

@@ -115,11 +115,13 @@ def keys_of(kind: str) -> Iterator[tuple[str, list[str]]]:
         described: dict[str, FieldInfo] = model.model_fields
         lines = []
         for key, schema in schemas.fields(part.schema).items():
+            if key == "kind":
+                continue
             default = _default(described[key]).strip("`")
             given = default if default in ("", "required") else f"default {default}"
             takes = "; ".join(filter(None, (phrase(schemas, schema), given)))
             lines.append(f"{key}: {(described[key].description or '').replace('`', '')} ({takes})")
-        yield part.key, [line for line in lines if not line.startswith("kind: ")]
+        yield part.key, lines
 
 
 def matching(entries: Sequence[CatalogueEntry], word: str) -> list[CatalogueEntry]:
