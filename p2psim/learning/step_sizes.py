@@ -14,15 +14,23 @@ from p2psim.core.options import ByKind, Count, NonNegative, NumberOr, Options, P
 CONSTANT, INVERSE, COSINE = 0, 1, 2
 
 
-class StepSize(Options):
-    """Base of step sizes η_t."""
+def _numbers(part: Options, count: int) -> list[float]:
+    """Values of its keys, in their order, and zeros up to a count."""
+    values = [float(getattr(part, name)) for name in type(part).model_fields if name != "kind"]
+    return values + [0.0] * (count - len(values))
 
+
+class StepSize(Options):
+    """Base of step sizes η_t, each with at most three keys, η₀ first."""
+
+    #: Its form for kernels, beside `numbers` (`p2psim.learning.sgd.training.step_size`).
     code: ClassVar[int]
 
     @property
-    @abstractmethod
     def numbers(self) -> tuple[float, float, float]:
-        """First step size, and two numbers that say how it falls."""
+        """Values of its keys: η₀, and two numbers that say how it falls."""
+        first, second, third = _numbers(self, 3)
+        return first, second, third
 
     @abstractmethod
     def at(self, t: int) -> float:
@@ -37,11 +45,6 @@ class InverseStep(StepSize):
     decay: NonNegative = Field(1.0, description="how fast it falls")
 
     code: ClassVar[int] = INVERSE
-
-    @property
-    def numbers(self) -> tuple[float, float, float]:
-        """See `StepSize.numbers`."""
-        return self.first, self.decay, 0.0
 
     def at(self, t: int) -> float:
         """See `StepSize.at`."""
@@ -58,11 +61,6 @@ class CosineStep(StepSize):
 
     code: ClassVar[int] = COSINE
 
-    @property
-    def numbers(self) -> tuple[float, float, float]:
-        """See `StepSize.numbers`."""
-        return self.first, float(self.horizon), self.last
-
     def at(self, t: int) -> float:
         """See `StepSize.at`."""
         passed = min(t / self.horizon, 1.0)
@@ -78,15 +76,16 @@ def size_at(step: float | StepSize, t: int) -> float:
 
 
 class AnswerDiscount(Options):
-    """Base of discounts: how an answer counts less as it ages."""
+    """Base of discounts, each with at most two keys: how an answer counts less as it ages."""
 
-    #: What kernels know the kind by (`p2psim.learning.sgd.learner.discounted`).
+    #: Its form for kernels, beside `numbers` (`p2psim.learning.sgd.learner.discounted`).
     code: ClassVar[int]
 
     @property
     def numbers(self) -> tuple[float, float]:
-        """Its numbers for kernels."""
-        return 0.0, 0.0
+        """Values of its keys."""
+        first, second = _numbers(self, 2)
+        return first, second
 
     @abstractmethod
     def weight(self, age: int) -> float:
@@ -113,11 +112,6 @@ class InverseDiscount(AnswerDiscount):
 
     code: ClassVar[int] = 1
 
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """See `AnswerDiscount.numbers`."""
-        return self.rate, 0.0
-
     def weight(self, age: int) -> float:
         """See `AnswerDiscount.weight`."""
         return 1 / (1 + self.rate * age)
@@ -130,11 +124,6 @@ class ExponentialDiscount(AnswerDiscount):
     rate: Positive = Field(0.1, description="per newer version")
 
     code: ClassVar[int] = 2
-
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """See `AnswerDiscount.numbers`."""
-        return self.rate, 0.0
 
     def weight(self, age: int) -> float:
         """See `AnswerDiscount.weight`."""
@@ -152,11 +141,6 @@ class PolynomialDiscount(AnswerDiscount):
 
     code: ClassVar[int] = 3
 
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """See `AnswerDiscount.numbers`."""
-        return self.power, 0.0
-
     def weight(self, age: int) -> float:
         """See `AnswerDiscount.weight`."""
         return float((1.0 + age) ** -self.power)
@@ -170,11 +154,6 @@ class HingeDiscount(AnswerDiscount):
     age: NonNegative = Field(4.0, description="b")
 
     code: ClassVar[int] = 4
-
-    @property
-    def numbers(self) -> tuple[float, float]:
-        """See `AnswerDiscount.numbers`."""
-        return self.rate, self.age
 
     def weight(self, age: int) -> float:
         """See `AnswerDiscount.weight`."""

@@ -16,12 +16,20 @@ from p2psim.core.compiled import njit
 from p2psim.core.events import BEGIN, COMMIT, DELIVER, DROP, LEARNER, SEND
 from p2psim.learning.sgd import program as ops
 from p2psim.learning.sgd.training import ROW, SENT, accelerated, arrive, is_free, post, train
+from p2psim.learning.step_sizes import (
+    ExponentialDiscount,
+    HingeDiscount,
+    InverseDiscount,
+    NoDiscount,
+    PolynomialDiscount,
+)
 
 #: What the learner does with answers.
 AVERAGE, BLEND, BUFFER = 0, 1, 2
 
-#: How an answer counts less as it ages: `AnswerDiscount.code`.
-NO_DISCOUNT, INVERSE, EXPONENTIAL, POLYNOMIAL, HINGE = 0, 1, 2, 3, 4
+#: Codes of how an answer counts less as it ages.
+INVERSE, EXPONENTIAL = InverseDiscount.code, ExponentialDiscount.code
+POLYNOMIAL, HINGE = PolynomialDiscount.code, HingeDiscount.code
 
 #: Places in the vector of slots: the learner's model, and its velocity.
 MODEL, VELOCITY = 0, 1
@@ -54,7 +62,7 @@ class LearnerRule(NamedTuple):
     step: float
     momentum: float = 0.0
     size: int = 1
-    discount: int = NO_DISCOUNT
+    discount: int = NoDiscount.code
     rate: float = 0.0
     late: float = 0.0
 
