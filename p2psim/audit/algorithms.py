@@ -1,8 +1,8 @@
 """The audited systems of algorithms: a star's learner and what it receives, and agents of a graph and what they see.
 
 Many copies of a small network's run lie side by side, so that one replay of a kernel gives many samples.
-Of algorithms that train one model it is each query's noisy gradient, as the executor computes it: what they make of
-gradients is processing of what was released, and is left out; all queries are at one model.
+For algorithms that train one model, each query's noisy gradient is audited, as the executor computes it: what they
+make of gradients is processing of what was released, and is left out; all queries are at one model.
 """
 
 from collections.abc import Callable, Mapping, Sequence

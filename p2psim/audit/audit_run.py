@@ -119,7 +119,7 @@ def prepare_run(system: AuditSystem, plan: Plan, streams: Streams, engine: str) 
     totals = plan.totals([real])
     # The loss of the real records, whatever the scaled ones are claimed to lose.
     losses = plan.claimed(real, totals) * plan.stretch[real.agents]
-    # Of a batch, what shows is the loss after sampling; see `p2psim.audit.audit_run.Claim.sampled_losses`.
+    # Of a batch, what shows is the loss after sampling; see `p2psim.audit.claims.Claim.sampled_losses`.
     inflated = before_sampling(np.array(INFLATED), np.array(system.rate))
     factor = float(inflated / losses[local.agents == 0].max())
     losses *= factor

@@ -52,7 +52,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def fixed(cls, size: int, records: int) -> Spread:
-        """So many records, drawn without replacement."""
+        """A fixed number of records, drawn without replacement."""
         if size == records:
             return cls.whole()
         share = (records - size) / (size * (records - 1))
@@ -90,7 +90,7 @@ class _Batch(Options):
         return np.maximum(records, 1).astype(float)
 
     def spread(self, records: int) -> Spread:
-        """How gradients of an agent with so many records spread, of batches that are drawn anew for each release."""
+        """How batches that are drawn anew for each release spread gradients of an agent with this number of records."""
         raise NotImplementedError(f"batches of kind {self.kind} depend on those before")
 
 

@@ -59,9 +59,8 @@ def draw_fixed(key, agent, release, records, size, rows, taken):  # type: ignore
         if k > 0 and k & 3 == 0:
             words = philox_block(key, agent, k >> 2, release)
         last = records - size + k
-        place = int(
-            unit(words[k & 3]) * (last + 1)
-        )  # at most last: u ≤ 1 − 2**-53, and the product rounds down
+        # At most last: u ≤ 1 − 2**-53, and the product rounds down.
+        place = int(unit(words[k & 3]) * (last + 1))
         if taken[place]:
             place = last
         taken[place] = True

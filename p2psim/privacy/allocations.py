@@ -297,7 +297,7 @@ class Geometric(Allocation):
 
     @property
     def falls_by(self) -> float:
-        """R."""
+        """The key ``ratio``."""
         return self.ratio
 
     def weights(self, releases: Releases, limits: np.ndarray, run: RunForecast, power: int = 1) -> np.ndarray:

@@ -212,7 +212,6 @@ def test_models_of_w_leave_every_compact_set_where_nothing_projects_them():
     for radius in (1.0, 3.0, 6.0):
         chance = np.exp(-radius / (step * scale))
         assert np.mean(moved > radius) == pytest.approx(chance, abs=5 * (chance / moved.size) ** 0.5)
-        assert chance > 0
 
 
 def test_the_logistic_loss_of_b_is_no_1_lipschitz_where_points_are_long():

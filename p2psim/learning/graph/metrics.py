@@ -44,7 +44,7 @@ class Snapshot:
 class GraphMetric(Metric):
     """Base of metrics of agents' models; see `p2psim.core.figures.Metric` for what they say of themselves.
 
-    Of those of each agent, the mean is recorded as well. Where a central learner trains one model, that is measured.
+    Of metrics of each agent the mean is recorded as well. Where a central learner trains one model, it is measured.
 
     Attributes
     ----------

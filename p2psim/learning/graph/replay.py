@@ -36,7 +36,7 @@ SEQ, ROW, LEFT = 0, 1, 2
 #: Numbers in a line of the cache, and the most of an agent's that are asked for ahead: what a first-level cache holds.
 LINE, FETCHED = 8, 4096
 
-#: Models of fewer numbers are near in any case.
+#: Models of fewer numbers stay in the cache, and are not prefetched.
 NEAR = 1 << 16
 
 
@@ -49,7 +49,7 @@ def _next_commit(events, at):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _fetch(i, records):  # type: ignore[no-untyped-def]
-    """Have the records of the agent that commits next brought near, as far as that is of use."""
+    """Prefetch the records of the agent that commits next, as far as that is of use."""
     X, y, p = records.X, records.y, records.X.shape[1]
     first, last = records.offsets[i], records.offsets[i + 1]
     for place in range(first * p, min(last * p, first * p + FETCHED), LINE):
@@ -60,14 +60,14 @@ def _fetch(i, records):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _fetch_links(i, indptr, reverse, held):  # type: ignore[no-untyped-def]
-    """Have brought near which models an agent knows of its neighbours."""
+    """Prefetch the places of the models that an agent knows of its neighbours."""
     for e in range(indptr[i], min(indptr[i + 1], indptr[i] + LINE * LINE)):
         prefetch(held, 2 * reverse[e])
 
 
 @njit(inline="always")
 def _fetch_models(i, indptr, reverse, held, pool):  # type: ignore[no-untyped-def]
-    """Have brought near the models that an agent knows of its neighbours."""
+    """Prefetch the models that an agent knows of its neighbours, whose places are in the cache."""
     p = pool.shape[1]
     for e in range(indptr[i], min(indptr[i + 1], indptr[i] + LINE * LINE)):
         first = held[reverse[e], SLOT] * p
@@ -82,7 +82,7 @@ def replay(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
 
-    What the two rows of ``scratch`` (2, p) hold before says nothing.
+    ``scratch`` (2, p) is room for intermediate results.
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
     ``grid`` is None, or what a noisy gradient is rounded to a multiple of.
@@ -226,7 +226,7 @@ class GraphReplay(replays.LearningReplay):
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """See `ModelReplay.feed`."""
         self.counters[replays.NOISE_ROW] = 0
-        # Agents that come back with another model than their own are few, and no matter of the
+        # Agents that come back with another model than their own are few: they are left to Python.
         back = np.flatnonzero((events["kind"] == JOIN) & (events["version"] >= 0))
         start = 0
         for place in back.tolist():

@@ -113,7 +113,7 @@ class MethodsReplay(ModelsReplay):
     def _model(self, method: str, value: Any) -> np.ndarray:
         """What a method gave, as a model that nobody can write to."""
         kind, wanted = self._algorithm.kind, self._task.start.shape
-        given = np.ma.asarray(value) if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+        given = np.asanyarray(value)  # which keeps a mask
         if given.dtype.kind not in "fiub" or np.ma.is_masked(given):
             what = "masked entries" if np.ma.is_masked(given) else f"an array of {given.dtype}"
             raise SimulationError(f"{method} of {kind} must take and give models of real numbers, got {what}")

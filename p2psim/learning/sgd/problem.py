@@ -184,7 +184,7 @@ class SharedProblem:
         )
 
     def _on_own(self, models: np.ndarray, judge: Callable[[np.ndarray, slice], np.ndarray]) -> np.ndarray:
-        """Mean over each agent's own records held out of what its model, or the learner's, is worth on each."""
+        """Mean of what ``judge`` says of each agent's own records held out, by its model or the learner's."""
         values = np.full(self.agents, np.nan)
         for i in np.flatnonzero(np.diff(self.test_offsets)):
             own = slice(int(self.test_offsets[i]), int(self.test_offsets[i + 1]))

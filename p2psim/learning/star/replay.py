@@ -150,7 +150,7 @@ class LearnerReplay(ABC):
         """Status, and next event."""
 
     def _make_room(self, status: int) -> None:
-        """Double what the kernel found to be full."""
+        """Double what has no room left."""
         self._mail = self._mail.with_room(status)
 
 
@@ -166,7 +166,7 @@ def replay(  # type: ignore[no-untyped-def]
     events, start, theta, asked, asked_version, mail, queries_sent, arrived, arrived_version, commits, counts,
     held, batch, grid, violations, noise, noise_row, method, weights, keep, mean,
 ):  # fmt: skip
-    """Replay events from ``start``; returns (status, next event). What ``mean`` (p,) holds before says nothing.
+    """Replay events from ``start``; returns (status, next event). ``mean`` (p,) is room for a gradient.
 
     ``batch`` is None where all records take part in a release, else `p2psim.learning.batches.Sampling.for_kernel`.
     ``grid`` is None, or what an answer is rounded to a multiple of.

@@ -157,7 +157,7 @@ def largest_loss(
 def _last(guess: float, left: Callable[[float], float]) -> float:
     """Largest positive number, nearly, at which a falling function is not negative; 0 if there is none.
 
-    Where the function is negative nothing is returned, even if it falls but roughly.
+    No place where the function is negative is returned, even if it falls only roughly.
     """
     low = high = min(max(guess, _SMALLEST), _LARGEST)
     at_low = at_high = left(guess)
@@ -210,7 +210,7 @@ def most_releases(
     accountant : Accountant
     noise : Noise
     losses : float or ndarray, shape (releases,)
-        One number stands for any number of releases with that loss; then at most `MOST` are told.
+        One number counts as any number of releases with that loss, of which at most `MOST` are returned.
     epsilon, delta : float
     before : Charges, optional
         What one agent has released already.

@@ -219,7 +219,7 @@ class LinearDescent:
 
         In the coordinates K^{1/2}z the map A_i is the symmetric I − P_i, P_i = a_i·K^{1/2}E_iK^{1/2}, of eigenvalues in
         [0, 1] if a_i·λ_max(K_ii) ≤ 1. Then Σγ_i(I − P_i)⊗(I − P_i) ≥ I − S⊗I − I⊗S, S = Σγ_iP_i. The eigenvalues of S
-        are those of GK, and no block row of that has norms that add up to less than the largest.
+        are those of GK, at most the largest sum of the norms of the blocks in one of its rows.
         """
         peaks = np.linalg.eigvalsh(self.blocks)[:, -1]
         if (self.step * peaks > 1 + 1e-12).any():

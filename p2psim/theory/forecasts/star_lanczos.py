@@ -54,7 +54,7 @@ class _Form(NamedTuple):
 def contracts(star: LinearStar) -> bool:
     """Whether all owners' maps are symmetric, with eigenvalues in (0, 1), and a is in (0, 1].
 
-    Then the mean tends to a limit: nothing that all answers leave as it is, is not zero.
+    Then the mean tends to a limit: the only vector that all answers leave as it is, is zero.
     """
     if not (0 < star.decay <= 1 and np.array_equal(star.own, np.swapaxes(star.own, -1, -2))):
         return False
