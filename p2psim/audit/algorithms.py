@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from p2psim.audit.canaries import GradientLimits, Record
-from p2psim.audit.system import AuditSystem, Copies, Played, releases_of
+from p2psim.audit.system import AuditSystem, Copies, Published, releases_of
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, DELIVER, SEND
 from p2psim.core.registry import place_of
@@ -34,6 +34,13 @@ from p2psim.simulation.algorithms.graph_setting import algorithm_of
 from p2psim.simulation.algorithms.learner_cell import LearnerCell
 from p2psim.simulation.algorithms.replay import goes_on
 from p2psim.simulation.algorithms.training import TrainingCell
+
+
+def _around_a_learner(system: AuditSystem) -> Network:
+    """A star whose learner asks the agents of a system."""
+    count = len(system.agents)
+    links = draw_links(Star(agents=count), TopologyInputs(count), learner=True)
+    return Network(links, system.cell.scenario.network.exchange.asking_all())
 
 
 class TrainingSystem(AuditSystem):
@@ -60,7 +67,9 @@ class TrainingSystem(AuditSystem):
         answers = algorithm.answerer_releases
         return Network(links, exchange, goes_on=goes_on(scenario), updates=updates, answerer_releases=answers)
 
-    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Played:
+    def play(
+        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
+    ) -> Published:
         """Compute the gradient of every release of every copy, with its noise."""
         copies, agents, releases = len(noise), len(self.agents), releases_of(events)
         starts, count = np.stack([record.start for record in held]), releases.agents.size
@@ -79,7 +88,7 @@ class TrainingSystem(AuditSystem):
         executor.run(program, np.ascontiguousarray(noise.reshape(-1, noise.shape[-1])))
         models = np.broadcast_to(starts[releases.agents], noise.shape)
         gradients = executor.pool[agents:].reshape(noise.shape) - 2 * problem.l2 * models
-        return Played(gradients, models)
+        return Published(gradients, models)
 
 
 class OwnersTrainingSystem(TrainingSystem):
@@ -90,8 +99,7 @@ class OwnersTrainingSystem(TrainingSystem):
     @property
     def network(self) -> Network:
         """The small network."""
-        links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
-        return Network(links, self.cell.scenario.network.exchange.asking_all())
+        return _around_a_learner(self)
 
 
 class StarSystem(AuditSystem):
@@ -123,10 +131,11 @@ class StarSystem(AuditSystem):
     @property
     def network(self) -> Network:
         """The small network."""
-        links = draw_links(Star(agents=len(self.agents)), TopologyInputs(len(self.agents)), learner=True)
-        return Network(links, self.cell.scenario.network.exchange.asking_all())
+        return _around_a_learner(self)
 
-    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Played:
+    def play(
+        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
+    ) -> Published:
         """Replay events for many copies."""
         copies = Copies(events, len(self.agents), len(noise))
         start = held[0].start
@@ -136,7 +145,7 @@ class StarSystem(AuditSystem):
             replay.feed(chunk, drawn)
             for at, release in releases.items():
                 answers[:, release] = replay.answers(copies.seqs(at, block))
-        return Played(answers, np.broadcast_to(start, answers.shape))
+        return Published(answers, np.broadcast_to(start, answers.shape))
 
     def _replay(
         self, problem: StarProblem, start: np.ndarray, key: np.ndarray, events: np.ndarray
@@ -181,7 +190,9 @@ class GraphSystem(AuditSystem):
         vectors = algorithm_of(scenario).vectors
         return Network(links, scenario.network.exchange, goes_on=goes_on(scenario), vectors=vectors)
 
-    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Played:
+    def play(
+        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
+    ) -> Published:
         """Replay events for many copies, and solve each published update for its noisy gradient.
 
         An update holds μ·c_i(∇L_i(θ_i) + η), which gives the mean gradient of records plus η, as ∇L_i(θ) also holds
@@ -206,7 +217,7 @@ class GraphSystem(AuditSystem):
                 if pulled is not None and at in releases:
                     gradients[:, releases[at]] = pulled / pull[end] - 2 * ridge[end] * before[:, end]
                     models[:, releases[at]] = before[:, end]
-        return Played(gradients, models)
+        return Published(gradients, models)
 
     def _solver(self, start: np.ndarray, copies: int, events: np.ndarray) -> Solve:
         """What solves the update that an event publishes for μ·c_i(∇L_i + η).

@@ -26,7 +26,7 @@ MOST_RECORDS = 4
 MOST_WITH_BATCHES = 2000
 
 
-class Played(NamedTuple):
+class Published(NamedTuple):
     """What is published of each release, turned back into the noisy mean gradient by the claimed constants.
 
     Attributes
@@ -133,7 +133,9 @@ class AuditSystem(ABC):
         """The small network: the scenario's exchange, and nothing that gets lost."""
 
     @abstractmethod
-    def play(self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray) -> Played:
+    def play(
+        self, held: Sequence[Record], events: np.ndarray, noise: np.ndarray, key: np.ndarray
+    ) -> Published:
         """Replay events for many copies.
 
         Parameters
