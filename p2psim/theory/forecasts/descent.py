@@ -173,7 +173,7 @@ class LinearDescent:
         X, around = out.reshape(whole), spare.reshape(whole)
         np.multiply(rate[:, None, None, None], Q.reshape(whole), out=X)
         X[..., each, :, each, :] -= np.moveaxis(halves @ self.blocks, -3, 0)
-        W = self._near_weights
+        W = self._full_weights
         if self.weights.nnz < _FULL * W.size:
             i, j = W.nonzero()
             X[..., i, :, j, :] += np.moveaxis(W[i, j][:, None, None] * halves[..., i, :, :], -3, 0)
@@ -183,7 +183,7 @@ class LinearDescent:
         return np.add(moved, np.swapaxes(moved, -1, -2), out=out)
 
     @cached_property
-    def _near_weights(self) -> np.ndarray:
+    def _full_weights(self) -> np.ndarray:
         return np.asarray(self.weights.toarray())
 
     def primal(self, S: np.ndarray) -> np.ndarray:
@@ -200,7 +200,7 @@ class LinearDescent:
         pulled = self.curve(S, spare).reshape(n, p, n, p)
         each = np.arange(n)
         # [KSK]_ii = (KS)_i:·K_:i. Made symmetric: what rounding leaves of asymmetry would grow from step to step.
-        twice = pulled[each, :, each, :] @ self.blocks - np.einsum("ij,ipjq->ipq", self._near_weights, pulled)
+        twice = pulled[each, :, each, :] @ self.blocks - np.einsum("ij,ipjq->ipq", self._full_weights, pulled)
         twice = (twice + np.swapaxes(twice, 1, 2)) / 2
         pulled *= rate[:, None, None, None]
         flat = pulled.reshape(S.shape)
