@@ -86,7 +86,8 @@ class Members:
     def digest(self) -> str:
         """Short hash of all that is known."""
         made = hashlib.blake2b(repr((tuple(self.labels), self.groups)).encode(), digest_size=16)
-        for name, array in sorted([*self.numbers.items(), *self.columns.items()]):
+        # A column may be called as a number is.
+        for name, array in (*sorted(self.numbers.items()), *sorted(self.columns.items())):
             made.update(name.encode())
             made.update(np.ascontiguousarray(array).tobytes())
         return made.hexdigest()

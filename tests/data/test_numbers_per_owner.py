@@ -81,6 +81,17 @@ def test_columns_mean_what_mappings_mean(tmp_path):
     assert read.ledger["budget"].tolist() == [2.5, 10, 4]
 
 
+@pytest.mark.parametrize("name", ["records", "label"])
+def test_a_column_may_be_called_as_what_is_known_of_owners_anyway(tmp_path, name):
+    named = study(tmp_path, 5.0, 1.0, {"column": name}, per_owner=[name])
+    named["data"]["source"]["x"] = ["a"]
+    (tmp_path / "t.csv").write_text(TABLE.replace("share", name))
+    read = p2psim.simulate(Scenario.from_dict(named))
+    expected = study(tmp_path, 5.0, 1.0, {"column": "share"}, per_owner=["share"])
+    expected["data"]["source"]["x"] = ["a"]
+    assert read.events.equals(p2psim.simulate(Scenario.from_dict(expected)).events)
+
+
 @pytest.mark.parametrize(
     ("text", "data", "message"),
     [
