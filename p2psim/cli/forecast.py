@@ -1,4 +1,4 @@
-"""``p2psim forecast``: what runs will reach without running them, and whom it pays to join."""
+"""``p2psim forecast``: results of runs without running them, and which owners gain by joining."""
 
 import argparse
 from collections.abc import Sequence

@@ -79,12 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_fast() -> None:
-    """Have this process, which is a command of ours, look for no garbage among what it imports, and for no plugins."""
+    """Spare a process that is one p2psim command the garbage collection of its imports, and plugins of pydantic."""
     import gc
     import os
 
     gc.disable()
-    # Pydantic would read the metadata of all installed packages; no check of ours is to be changed by them.
+    # Pydantic would read the metadata of all installed packages; which may not change checks of scenarios.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 

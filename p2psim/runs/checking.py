@@ -1,4 +1,4 @@
-"""What running a scenario would mean, told without running it."""
+"""What the runs of a scenario would cost, without running it."""
 
 import tempfile
 from collections.abc import Sequence

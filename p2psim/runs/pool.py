@@ -287,7 +287,7 @@ def run_local(
     workspace, options
         As for :func:`p2psim.runs.batches.run_batch`.
     jobs : int or None
-        Number of processes; 1 is this one alone. None begins in this process and starts one process a core
+        Number of processes; 1 is this one alone. None begins in this process and starts one process per core
         when what is left is worth it.
     """
     workers = available_cores() if jobs is None else jobs

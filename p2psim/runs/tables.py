@@ -305,7 +305,7 @@ def rank(table: str, column: str) -> tuple[int, int, str, str]:
 
 
 def swept_columns(swept: dict[str, list[Any]]) -> dict[str, pa.Array]:
-    """One array a swept key, with one value a cell: numeric where all are numbers, else text."""
+    """One array per swept key, with one value per cell: numeric where all are numbers, else text."""
     columns: dict[str, pa.Array] = {}
     for key, values in swept.items():
         kinds = {type(value) for value in values}

@@ -41,7 +41,7 @@ class Outcome:
     series : tuple of Series
         The recorded metrics.
     ledger, agents : dict of ndarray, shape (N,) each
-        Columns of the run folder's tables, one row an agent.
+        Columns of the run folder's tables, one row per agent.
     columns : tuple of pyarrow.Table
         The events, in tables that follow each other; none unless they are recorded.
     links : dict of ndarray, or None

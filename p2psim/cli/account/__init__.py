@@ -1,4 +1,4 @@
-"""The privacy calculator, ``p2psim account``: what a list of releases costs, and who learns what on a graph."""
+"""The privacy calculator, ``p2psim account``: what releases cost, and what agents on a graph learn of each other."""
 
 from p2psim.cli.account.network import account_network
 from p2psim.cli.account.releases import account_releases, account_run, calibrate

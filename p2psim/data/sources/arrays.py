@@ -64,7 +64,7 @@ def _only_in_python(value: Any) -> Any:
 class Arrays(DataSource):
     """Arrays, from Python only: `per_agent` and `rows` make it."""
 
-    about: ClassVar[str] = "arrays from Python: one pair an agent, or X, y and an owner for each row"
+    about: ClassVar[str] = "arrays from Python: one pair per agent, or X, y and an owner for each row"
     citation: ClassVar[str] = "yours"
     licence: ClassVar[str] = "yours"
     needs: ClassVar[str] = "the Python interface"

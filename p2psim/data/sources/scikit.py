@@ -68,7 +68,7 @@ def _table(
 
 
 class ScikitSource(DataSource):
-    """Base of sources in the package: classes, one row a record, with the class at its end."""
+    """Base of sources in the package: classes, one row per record, with the class at its end."""
 
     needs: ClassVar[str] = CURE
     package: ClassVar[str] = "sklearn"

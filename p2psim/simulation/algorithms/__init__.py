@@ -205,8 +205,9 @@ class PreparedCell(ABC):
         work = self.setup.network.mean_work()
         mean_work = tuple(work.tolist()) if work is not None else None
         sizes = events, events * EVENT.itemsize, problem.bytes_of_data
-        told = (*warnings, *self.privacy_warnings())
-        return Assessment(facts, tuple(problem.records.tolist()), *sizes, privacy, told, mean_work)
+        warnings += self.privacy_warnings()
+        records = tuple(problem.records.tolist())
+        return Assessment(facts, records, *sizes, privacy, tuple(warnings), mean_work)
 
     def privacy_warnings(self) -> Iterator[str]:
         """Warnings of budgets that, for a record with several holders, exceed a promise; and of a δ that is large."""
