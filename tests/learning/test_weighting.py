@@ -13,9 +13,16 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.events import COMMIT, JOIN
 from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
+from p2psim.learning.sgd.learner import discounted
 from p2psim.learning.star.algorithms import StarMethod
 from p2psim.learning.star.reference import reference_replay
-from p2psim.learning.step_sizes import ExponentialDiscount, InverseDiscount, NoDiscount
+from p2psim.learning.step_sizes import (
+    ExponentialDiscount,
+    HingeDiscount,
+    InverseDiscount,
+    NoDiscount,
+    PolynomialDiscount,
+)
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.availability import Renewal
 from p2psim.network.channels.channel import Channel
@@ -116,3 +123,20 @@ class TestWeights:
             0, 4, none
         ) == pytest.approx(math.exp(-2))
         assert Weighting(ones, ones).of_answer(0, 400, none) == 1
+
+
+@pytest.mark.parametrize(
+    ("discount", "weight"),
+    [
+        (NoDiscount(), lambda k: 1.0),
+        (InverseDiscount(rate=0.7), lambda k: 1 / (1 + 0.7 * k)),
+        (ExponentialDiscount(rate=0.3), lambda k: math.exp(-0.3 * k)),
+        (PolynomialDiscount(power=0.4), lambda k: (1 + k) ** -0.4),
+        (HingeDiscount(rate=2.0, age=3), lambda k: 1.0 if k <= 3 else 1 / (1 + 2 * (k - 3))),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_discounts_follow_their_formulas_in_both_replays(discount: Any, weight: Any) -> None:
+    for age in range(8):
+        assert discount.weight(age) == pytest.approx(weight(age), rel=1e-14)
+        assert discounted(discount.code, *discount.numbers, age) == pytest.approx(weight(age), rel=1e-14)
