@@ -2,19 +2,20 @@
 
     python benchmarks/run.py [--smoke] [--rounds 5] [--minutes 4.5] [--json FILE]
                              [--part baselines|start|networks|studies|sweeps|scaling|large|reading|models|page|
-                              forecasts|clusters|all ...]
+                              forecasts|clusters|profiles|all ...]
 
 By default the baselines are measured, in as many of five rounds as end within five minutes; ``--part all`` measures
 everything. What is being measured is written to standard error.
 
 Each round of the baselines times, one after the other: the arithmetic alone, compiled (``limit`` of baselines.py), a
 simulation as one would write it by hand (``naive``), and p2psim with its array engine and with SimPy, on the star
-figure workload (star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation excluded;
-p2psim's includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up. The other parts:
-the events of networks alone, beside limits of their own (networks.py); whole sweeps (sweep.py); how cost grows
-(scaling.py); graphs of up to a million agents (large_graphs.py); how fast results are read (reading.py); gradients of
-models beside a plain loop and bare PyTorch (models.py); frames of a run's page in Chromium (page.py); forecasts beside
-replicas (forecast.py); what a process costs beside its simulation (starts.py); and a Dask cluster (clusters.py).
+figure workload (star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation
+excluded; p2psim's includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up. The
+other parts: the events of networks alone, beside limits of their own (networks.py); networks in whole studies
+(studies.py); whole sweeps (sweep.py); how cost grows (scaling.py); graphs of up to a million agents (large_graphs.py);
+how fast results are read (reading.py); gradients of models beside a plain loop and bare PyTorch (models.py); frames of
+a run's page in Chromium (page.py); forecasts beside replicas (forecast.py); what a process costs beside its simulation
+(starts.py); a Dask cluster (clusters.py); and where the time of each workload goes (profiles.py).
 """
 
 import argparse

@@ -36,7 +36,6 @@ def study(
         key: {result.labels.get(key, {}).get(str(value), value): word for value, word in of_key.items()}
         for key, of_key in values.items()
     }
-    cells = [{"label": label} for label in labels]
     curves, left_out = _curves(result, packer)
     return {
         "name": described.name,
@@ -44,8 +43,8 @@ def study(
         "seed": described.seed,
         "replicas": len({replica for _, replica in described.runs}),
         "simulations": len(described.runs),
-        "cells": cells,
-        "badges": _badges(result, [cell["label"] for cell in cells]),
+        "cells": [{"label": label} for label in labels],
+        "badges": _badges(result, labels),
         "warnings": [*broken_bounds(result.ledger), *result.warnings],
         "scenario": result.whole("scenario.yaml").read_text(encoding="utf-8"),
         "summary": {
