@@ -316,16 +316,23 @@ def per_agent(
     return np.array(values, dtype=float)
 
 
-def columns_in(part: Any, key: str) -> Iterator[tuple[str, Column]]:
+def _parts_at(value: Any, key: str) -> Iterator[tuple[str, BaseModel]]:
+    """The part at a dotted key, or those of a list there; none where there is something else."""
+    if isinstance(value, BaseModel):
+        yield key, value
+    elif isinstance(value, tuple):
+        for place, entry in enumerate(value):
+            yield from _parts_at(entry, f"{key}.{place}")
+
+
+def columns_in(value: Any, key: str) -> Iterator[tuple[str, Column]]:
     """Columns that a part at a dotted key and the parts inside it name, each by its own key."""
-    if isinstance(part, Column):
-        yield key, part
-    elif isinstance(part, BaseModel):
-        for name in type(part).model_fields:
-            yield from columns_in(getattr(part, name, None), f"{key}.{name}")
-    elif isinstance(part, tuple):
-        for place, entry in enumerate(part):
-            yield from columns_in(entry, f"{key}.{place}")
+    for place, part in _parts_at(value, key):
+        if isinstance(part, Column):
+            yield place, part
+        else:
+            for name in type(part).model_fields:
+                yield from columns_in(getattr(part, name, None), f"{place}.{name}")
 
 
 @cache
@@ -343,7 +350,7 @@ def mappings_from_agents(part: BaseModel, key: str) -> Iterator[tuple[str, Mappi
     """Mappings from agents or groups that a part at a dotted key and the parts inside it hold, each by its own key."""
     for name in type(part).model_fields:
         value = getattr(part, name, None)
-        if isinstance(value, BaseModel):
-            yield from mappings_from_agents(value, f"{key}.{name}")
-        elif isinstance(value, Mapping) and name in _per_agent_keys(type(part)):
+        if isinstance(value, Mapping) and name in _per_agent_keys(type(part)):
             yield f"{key}.{name}", value
+        for place, inside in _parts_at(value, f"{key}.{name}"):
+            yield from mappings_from_agents(inside, place)

@@ -178,6 +178,19 @@ def test_messages_call_agents_by_their_labels(tmp_path, change, said):
     assert not re.search(r"agent \d|\b0, 1, 2\b", str(caught.value))
 
 
+def test_one_of_several_reasons_for_absence_names_agents_at_its_key(tmp_path):
+    asked = tree(tmp_path, generated=True)
+    asked["network"]["topology"] = {"kind": "ring", "agents": 3}
+    drop = {"kind": "bernoulli", "drop": {"0": 0.1, "1": 0.1, "2": 0.1, "east": 0.5}}
+    parts = [{"kind": "renewal", "up": 1.0, "down": 1.0}, drop]
+    asked["network"]["availability"] = {"kind": "all-of", "parts": parts}
+    with pytest.raises(InputError) as caught:
+        check_scenario(Scenario.from_dict(asked), "names")
+    (fault,) = caught.value.faults
+    assert fault.key == "network.availability.parts.1.drop"
+    assert fault.message == "no agent or group is called 'east'; there are 0, 1, 2"
+
+
 class TestGeneratedData:
     """Its owners have no names, so that they take those of the nodes that number them."""
 
