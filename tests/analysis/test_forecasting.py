@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 from star_cases import random_problem, scenario
 
 from p2psim.analysis.forecasts.collaboration import Alike
@@ -154,6 +156,17 @@ def test_a_cap_that_is_hardly_met_is_exact_enough(workspace):
     found = made(one, workspace)
     assert found.approximate == ()
     assert 0 < overruns(found.setting.cell.setup.plan, found.setting.frequencies, 60) <= 1e-6
+
+
+@pytest.mark.parametrize("in_time", [False, True])
+@pytest.mark.parametrize("releases", [[1, 7, 60], [59, 61, 200]])
+def test_the_chance_of_running_out_is_the_tail_of_a_law(releases, in_time):
+    """Binomial of a number of steps, Poisson in a time, also where there are more releases than steps."""
+    plan, shares = SimpleNamespace(releases=np.array(releases)), np.array([0.1, 0.2, 0.7])
+    sums = np.arange(400)
+    law = stats.poisson(60 * shares[:, None]) if in_time else stats.binom(60, shares[:, None])
+    beyond = np.where(sums > np.array(releases)[:, None], law.pmf(sums), 0.0).sum(axis=1)
+    assert overruns(plan, shares, 60, in_time) == pytest.approx(beyond.max(), rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Forecasts of averaging and coordinate descent on graphs against sums over everything that can happen."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import networkx as nx
@@ -245,6 +246,72 @@ def test_noise_by_all_wakes_in_few_polynomials(ratio, power):
     )
     assert short == pytest.approx(long, rel=1e-10)
     assert not np.array_equal(short, long)
+
+
+def plain_noise_by_all_wakes(model, wakes, ratio, power):
+    """Noise of each agent at the end, by moments walked forwards with the plain maps.
+
+    Beside the covariance C of what releases of variance w_t^{−d} became, E[S^m·C] for the sum S of the agent's weights.
+    """
+    n, p = model.start.shape
+    maps, (_, H) = plain_maps(model), plain_hessians(model)
+    noise = np.zeros(n)
+    for i in range(n):
+        sums, C = np.zeros(power + 1), np.zeros((power + 1, n * p, n * p))
+        sums[0], block = 1.0, np.arange(i * p, (i + 1) * p)
+        for w in ratio ** -np.arange(float(wakes)):
+            moved = [sum(model.chance[j] * maps[j] @ c @ maps[j].T for j in range(n) if j != i) for c in C]
+            woken = np.array([maps[i] @ c @ maps[i].T for c in C])
+            woken[:, block, block] += sums[:, None] * w**-power * model.noise_step[i] ** 2
+            terms_of = [[(m - k, math.comb(m, k) * w**k) for k in range(m + 1)] for m in range(power + 1)]
+            C = np.array(
+                [
+                    moved[m] + model.chance[i] * sum(share * woken[k] for k, share in terms_of[m])
+                    for m in range(power + 1)
+                ]
+            )
+            added = np.array([sum(share * sums[k] for k, share in terms) for terms in terms_of])
+            sums = sums + model.chance[i] * (added - sums)
+        noise[i] = np.sum(C[power] * H) / 2
+    return noise
+
+
+@pytest.mark.parametrize("kind", ["ring", "complete"])
+@pytest.mark.parametrize(("ratio", "power"), [(1.0, 2), (1.004, 1), (0.993, 2)])
+def test_noise_by_all_wakes_is_what_plain_maps_give(kind, ratio, power):
+    model = some_descent(8, 2, 5, kind)
+    expected = plain_noise_by_all_wakes(model, 120, ratio, power)
+    for exact in (True, False):
+        found = known_wakes_noise(model, 120, ratio, power, np.ones(8), np.array([120]), exact)
+        assert found[0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["ring", "complete"])
+@pytest.mark.parametrize("exact", [True, False])
+def test_walks_are_what_plain_maps_give(kind, exact):
+    """Forms, traces, the gap at the mean and final distances after 500 wakes, beside a loop over plain maps."""
+    model = some_descent(9, 2, 5, kind, offset=True)
+    n, p = model.start.shape
+    maps, (_, H) = plain_maps(model), plain_hessians(model)
+    z, d, Q = model.start.ravel(), model.offset.ravel(), H / 2
+    S, added = np.outer(z, z), model.chance * model.noise_step**2
+    expected, gaps, traces = [], [], []
+    for _ in range(500):
+        mean = sum(g * A for g, A in zip(model.chance, maps, strict=True))
+        expected.append(model.start.ravel() @ Q @ model.start.ravel() + z @ H @ d + d @ H @ d / 2)
+        gaps.append((z + d) @ H @ (z + d) / 2)
+        traces.append(added * np.diag(Q).reshape(n, p).sum(axis=1))
+        Q = sum(g * A.T @ Q @ A for g, A in zip(model.chance, maps, strict=True))
+        S = sum(g * A @ S @ A.T for g, A in zip(model.chance, maps, strict=True))
+        S[np.diag_indices(n * p)] += np.repeat(added, p)
+        z = mean @ z
+    found = path(model, 500, exact)
+    assert (found.error == 0) == exact
+    assert found.expected[:-1] == pytest.approx(np.array(expected), rel=1e-12, abs=1e-12 * expected[0])
+    assert found.mean_gap[:-1] == pytest.approx(np.array(gaps), rel=1e-12, abs=1e-12 * gaps[0])
+    assert found.gain == pytest.approx(np.array(traces), rel=1e-12, abs=1e-12 * np.max(traces))
+    apart = np.diag(S).reshape(n, p).sum(axis=1) + (2 * z * d + d**2).reshape(n, p).sum(axis=1)
+    assert distances(model, np.ones((500, n)), exact) == pytest.approx(apart, rel=1e-12)
 
 
 @settings(max_examples=20, deadline=None)

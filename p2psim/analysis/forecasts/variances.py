@@ -80,13 +80,14 @@ def overruns(plan: Plan, frequencies: np.ndarray, steps: float, in_time: bool = 
 
     Of a number of steps; in a time the steps are Poisson, and ``steps`` is their mean.
     """
-    from scipy.stats import binom, poisson
+    # `scipy.stats` has the same, and takes a second to load.
+    from scipy.special import bdtrc, pdtrc
 
     limited = plan.releases != UNLIMITED
     if not limited.any():
         return 0.0
     most, shares = plan.releases[limited], frequencies[limited]
-    tails = poisson.sf(most, steps * shares) if in_time else binom.sf(most, steps, shares)
+    tails = pdtrc(most, steps * shares) if in_time else bdtrc(np.minimum(most, steps), steps, shares)
     return float(tails.max())
 
 

@@ -23,11 +23,14 @@ from typing import Any
 
 import numpy as np
 
+#: By which share the largest eigenvalue is taken larger than it was found.
+_CLOSE = 1e-3
+
 #: Numbers of a product that are computed at once.
 _COLUMNS = 200_000
 
 #: From this share of all links on blocks of all pairs are added, not of neighbours alone.
-_FULL = 0.25
+_FULL = 0.15
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class LinearDescent:
         """(diag(blocks) − W ⊗ I)·right, shape (…, n·p, m)."""
         n, p = self.start.shape
         shape = right.shape[:-2]
-        out = np.empty_like(right) if out is None else out
+        out = np.empty(right.shape) if out is None else out  # in rows, for views of it
         np.matmul(blocks, right.reshape(*shape, n, p, -1), out=out.reshape(*shape, n, p, -1))
         rows, flat = right.reshape(*shape, n, -1), out.reshape(*shape, n, -1)
         # Few columns at once: large new arrays take longer than what is computed.
@@ -142,9 +145,9 @@ class LinearDescent:
         return np.asarray((weights[:, None, :] @ around)[:, 0].reshape(len(rows), *X.shape[2:]))
 
     def gaps(self, away: np.ndarray) -> np.ndarray:
-        """Half of vᵀ·H·v of each column v, shape (n, p, m) to (m,)."""
-        flat = away.reshape(self.size, -1)
-        return np.asarray(np.einsum("sm,sm->m", flat, self._times(self.objective, flat)) / 2)
+        """Half of vᵀ·H·v of each column v, shape (…, n, p, m) to (…, m)."""
+        flat = away.reshape(*away.shape[:-3], self.size, -1)
+        return np.asarray(np.einsum("...sm,...sm->...m", flat, self._times(self.objective, flat)) / 2)
 
     def gap(self, away: np.ndarray) -> float:
         """Q_L − Q_L* at Θ* + away, shape (n, p)."""
@@ -161,26 +164,30 @@ class LinearDescent:
     def dual_change(
         self, Q: np.ndarray, out: np.ndarray | None = None, spare: np.ndarray | None = None
     ) -> np.ndarray:
-        """Q less its dual: KX + (KX)ᵀ, with X = GQ − ½BK, G = diag(γ_i·a_i) and B = diag(γ_i·a_i²·Q_ii).
+        """Q less its dual: KX + (KX)ᵀ, with X of `half_change`.
 
         In ``out`` and by way of ``spare``, arrays like Q, where these are given.
         """
-        n, p = self.start.shape
         out, spare = (np.empty_like(Q) if array is None else array for array in (out, spare))
+        moved = self.curve(self.half_change(Q, out, spare), spare)
+        return np.add(moved, np.swapaxes(moved, -1, -2), out=out)
+
+    def half_change(self, Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> np.ndarray:
+        """X = GQ − ½BK, G = diag(γ_i·a_i) and B = diag(γ_i·a_i²·Q_ii), in ``out``, by way of ``spare``."""
+        n, p = self.start.shape
         rate, each, whole = self.chance * self.step, np.arange(n), (*Q.shape[:-2], n, p, n, p)
         halves = (rate * self.step / 2)[:, None, None] * np.einsum("...ipiq->...ipq", Q.reshape(whole))
-        # BK has B_iK_ii on its diagonal, and −W_ij·B_i elsewhere.
-        X, around = out.reshape(whole), spare.reshape(whole)
+        X, W = out.reshape(whole), self._full_weights
         np.multiply(rate[:, None, None, None], Q.reshape(whole), out=X)
-        X[..., each, :, each, :] -= np.moveaxis(halves @ self.blocks, -3, 0)
-        W = self._full_weights
         if self.weights.nnz < _FULL * W.size:
+            # BK has B_iK_ii on its diagonal, and −W_ij·B_i elsewhere.
             i, j = W.nonzero()
+            X[..., each, :, each, :] -= np.moveaxis(halves @ self.blocks, -3, 0)
             X[..., i, :, j, :] += np.moveaxis(W[i, j][:, None, None] * halves[..., i, :, :], -3, 0)
         else:
-            X += np.multiply(W[:, None, :, None], halves[..., None, :], out=around)
-        moved = self.curve(out, spare)
-        return np.add(moved, np.swapaxes(moved, -1, -2), out=out)
+            np.matmul(halves, self.matrix.reshape(n, p, -1), out=spare.reshape(*Q.shape[:-2], n, p, -1))
+            out -= spare
+        return out
 
     @cached_property
     def _full_weights(self) -> np.ndarray:
@@ -219,12 +226,24 @@ class LinearDescent:
 
         In the coordinates K^{1/2}z the map A_i is the symmetric I − P_i, P_i = a_i·K^{1/2}E_iK^{1/2}, of eigenvalues in
         [0, 1] if a_i·λ_max(K_ii) ≤ 1. Then Σγ_i(I − P_i)⊗(I − P_i) ≥ I − S⊗I − I⊗S, S = Σγ_iP_i. The eigenvalues of S
-        are those of GK, at most the largest sum of the norms of the blocks in one of its rows.
+        are those of GK, at most the largest sum of the norms of the blocks in one of its rows. The largest is looked
+        for by Lanczos's method, which comes close to it from below, and is taken a little larger.
         """
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
         peaks = np.linalg.eigvalsh(self.blocks)[:, -1]
         if (self.step * peaks > 1 + 1e-12).any():
             return np.inf
-        return min(1.0, 2 * float((self.chance * self.step * (peaks + self.degrees)).max()))
+        rates = self.chance * self.step
+        roots = np.repeat(np.sqrt(rates), self.start.shape[1])
+
+        def times(z: np.ndarray) -> np.ndarray:
+            return np.asarray(roots * self.curve((roots * z.ravel())[:, None])[:, 0])
+
+        S = LinearOperator((self.size, self.size), matvec=times, dtype=float)
+        first = np.random.default_rng(0).normal(size=self.size)
+        largest = eigsh(S, 1, which="LA", v0=first, tol=_CLOSE / 10, return_eigenvectors=False)[0]
+        return min(1.0, 2 * float((rates * (peaks + self.degrees)).max()), 2 * float(largest) * (1 + _CLOSE))
 
 
 def linear_descent(

@@ -19,8 +19,9 @@ import numpy as np
 
 from p2psim.theory.forecasts.descent import LinearDescent
 
-#: Vectors for noise: each agent has as many as fit.
-_VECTORS = 100
+#: Vectors for noise: each agent has as many as fit. With more, fewer orders are drawn in the same time, and errors are
+#: larger: who wakes when matters more than signs do.
+_VECTORS = 40
 
 #: Numbers in the models of orders that are followed side by side.
 _AT_ONCE = 500_000
@@ -178,8 +179,7 @@ class _Batch:
         away = self._X[some]
         self.means[orders, rows] = away[back, ..., 0]
         away[..., 0] -= self._optimum
-        gaps = self._model.gaps(np.moveaxis(away, 0, 2).reshape(*self._model.start.shape, -1))
-        gaps = gaps.reshape(some.size, -1)
+        gaps = self._model.gaps(away)
         parts = np.concatenate([gaps[:, :2], gaps[:, 2:].reshape(some.size, n, each).sum(axis=2)], axis=1)
         self.parts[orders, rows] = parts[back]
 

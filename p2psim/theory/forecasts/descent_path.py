@@ -4,7 +4,7 @@ V_k(z) = zᵀQ_kz is the expected ½zᵀHz after k wakes from z, without noise: 
 agent i adds k wakes before the end costs γ_i·s_i²·tr[Q_k]_ii times its variance, so that one walk gives E[Q_L] at every
 k and each agent's share of it.
 
-A walk takes T steps, or about √(37·w·T) where the map's eigenvalues lie between 1 − w and 1: with T_j the Chebyshev
+A walk takes T steps, or about √(28·w·T) where the map's eigenvalues lie between 1 − w and 1: with T_j the Chebyshev
 polynomials and x = 1 − w(1 − y)/2,
 
     x^k = Σ_j P(S_k = j)·T_|j|(y),    j = −k … k,
@@ -12,7 +12,7 @@ polynomials and x = 1 − w(1 − y)/2,
 S_k a walk of k steps that goes up or down with probability w/4 each, since x is 1 − w/2 + w(e^{iφ} + e^{−iφ})/4 at
 y = cos φ. Its coefficients are probabilities, so nothing is lost by
 cancellation, and what is left out beyond |j| is at most their sum. The error is absolute, of rounding of Q_0: what
-has shrunk below it is only known to be small. For n agents alike w is at most 4/n.
+has shrunk below it is only known to be small. For n agents alike w is at most 4/n, and often little above 2/n.
 
 `distances` gives how far each agent's model is from its optimum at the end: the covariance, walked forwards.
 """
@@ -26,11 +26,11 @@ import numpy as np
 
 from p2psim.theory.forecasts.descent import LinearDescent
 
-#: Coefficients left out of a power of the map add up to less than exp(−37).
-_TAIL = 37.0
-
 #: Absolute error of a short walk, beside the largest value.
 SHORT_ERROR = 1e-12
+
+#: Coefficients left out of a power of the map add up to less than exp(−28), and thus than that error.
+_TAIL = 28.0
 
 #: Wakes whose coefficients are held at once.
 _BLOCK = 512
@@ -103,10 +103,14 @@ def _about_the_optimum(model: LinearDescent, wakes: int) -> tuple[np.ndarray, fl
     d, z = model.offset.ravel(), model.start
     pushed = model.hessian @ d
     linear, gaps = np.empty(wakes + 1), np.empty(wakes + 1)
-    for k in range(wakes + 1):
-        linear[k] = pushed @ z.ravel()
-        gaps[k] = model.gap(z + model.offset)
-        z = model.mean(z)
+    for first in range(0, wakes + 1, _BLOCK):
+        means = np.empty((min(_BLOCK, wakes + 1 - first), *z.shape))
+        for row in means:
+            row[:] = z
+            z = model.mean(z)
+        some = slice(first, first + len(means))
+        linear[some] = means.reshape(len(means), -1) @ pushed
+        gaps[some] = model.gaps(np.moveaxis(means + model.offset, 0, -1))
     return linear, float(d @ pushed / 2), gaps
 
 
@@ -196,10 +200,9 @@ def distances(model: LinearDescent, variances: np.ndarray, exact: bool = False) 
         for noise in added:
             square = model.primal(square)
             square[np.diag_indices(model.size)] += np.repeat(noise, p)
-    mean = model.start
-    for _ in range(T):
+    mean, d = model.start, model.offset
+    for _ in range(T if d.any() else 0):
         mean = model.mean(mean)
-    d = model.offset
     return np.asarray(model.traces(square) + (2 * mean * d + d**2).sum(axis=1))
 
 

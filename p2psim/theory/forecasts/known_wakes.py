@@ -64,14 +64,13 @@ def known_wakes_noise(
         for first in range(0, n, together):
             some = np.arange(first, min(first + together, n))
             parts = _walk(model, most, ratio, power, some, exact)
-            for i, of_agent in zip(some.tolist(), np.moveaxis(parts, 2, 0), strict=True):
-                for row, k in enumerate(at.tolist()):
-                    noise[row, i] = _at(k, wakes, ratio, float(model.chance[i]), of_agent[:, :k])
+            for row, k in enumerate(at.tolist()):
+                noise[row, some] = _at(k, wakes, ratio, model.chance[some], parts[:, :k])
     return np.asarray(noise * variances * model.chance * model.noise_step**2)
 
 
 #: Coefficients left out where derivatives of the powers are wanted, which weigh them by up to the degree to the fourth.
-_TAIL_OF_SUMS = 55.0
+_TAIL_OF_SUMS = 46.0
 
 #: Ratios of weights over a run up to which a short walk is close enough: errors of the last grow as their square.
 _SPREAD_OF_WEIGHTS = 100.0
@@ -96,14 +95,26 @@ def _walk(
     tame = not exact and max(ratio, 1 / ratio) ** wakes <= _SPREAD_OF_WEIGHTS
     degree = short_degree(wakes, spread, _TAIL_OF_SUMS) if tame else None
 
+    each, places = np.arange(count), some[:, None] * p + np.arange(p)
+    chance = model.chance[some, None, None]
+
     def change(Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> np.ndarray:
-        """Q less what it is after a wake, before that is divided by powers of ω."""
-        model.dual_change(Q, out, spare)
-        own = _dual_of_each(model, some, np.broadcast_to(Q[0], (count, *Q[0].shape)))
+        """Q less what it is after a wake, before that is divided by powers of ω.
+
+        Of γ_i·A_iᵀQA_i = γ_i·Q − K_iᵀX_i − (K_iᵀX_i)ᵀ with the rows X_i of what `half_change` multiplies with K.
+        """
+        X = model.half_change(Q, out, spare)
+        whole, first = X[0, places], X[1 + each[:, None], places]
+        X[1 + each[:, None], places] += whole
+        if power == 2:
+            X[1 + count + each[:, None], places] += whole + 2 * first
+        moved = model.curve(X, spare)
+        np.add(moved, np.swapaxes(moved, -1, -2), out=out)
+        own = np.multiply(chance, Q[0], out=spare[:count])
         out[1 : 1 + count] -= own
         if power == 2:
             out[1 + count :] -= own
-            out[1 + count :] -= 2 * _dual_of_each(model, some, Q[1 : 1 + count])
+            out[1 + count :] -= np.multiply(2 * chance, Q[1 : 1 + count], out=own)
         return out
 
     def turned(Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> None:
@@ -115,7 +126,6 @@ def _walk(
         return factors * (Q - change(Q, np.empty_like(Q), np.empty_like(Q)))
 
     walk = accumulate(range(wakes - 1), step, initial=Q) if degree is None else chebyshev(turned, Q, degree)
-    each, places = np.arange(count), some[:, None] * p + np.arange(p)
     rows = [
         [matrices[0].diagonal()[places].sum(axis=1)]
         + [part[each[:, None], places, places].sum(axis=1) for part in np.split(matrices[1:], power)]
@@ -128,36 +138,20 @@ def _walk(
     return np.moveaxis(traces.reshape(-1, power + 1, count), 1, 0)
 
 
-def _dual_of_each(model: LinearDescent, some: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """γ_i·A_iᵀQA_i, each agent's of its own matrix, shape (some, n·p, n·p)."""
-    n, p = model.start.shape
-    K = model.matrix.reshape(n, p, -1)[some]
-    a = model.step[some, None, None]
-    each = np.arange(some.size)
-    rows = Q.reshape(some.size, n, p, -1)[each, some]
-    blocks = rows.reshape(some.size, p, n, p)[each, :, some]
-    half = np.swapaxes(K, 1, 2) @ (rows - (a / 2) * (blocks @ K))
-    moved = half + np.swapaxes(half, -1, -2)
-    moved *= -a
-    moved += Q
-    moved *= model.chance[some, None, None]
-    return np.asarray(moved)
-
-
-def _at(k: int, T: int, ratio: float, chance: float, parts: np.ndarray) -> float:
-    """Σ_t E[(S/w_t)^d·trace] over releases at t = 0 … k − 1, with ``parts`` of `_walk` for r = k − 1 − t."""
+def _at(k: int, T: int, ratio: float, chance: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Σ_t E[(S/w_t)^d·trace] by agent over releases at t = 0 … k − 1, with ``parts`` of `_walk` for r = k − 1 − t."""
     r = np.arange(k)
     t = k - 1 - r
     # Σ ω^m over m = 1 … t, and over m = −(r + 1) … −(T − 1 − t); and of their squares.
     means, squares = (
-        _before(base, k)[t] + _after(base, T - k) * base ** -(r + 1.0) for base in (ratio, ratio**2)
+        (_before(base, k)[t] + _after(base, T - k) * base ** -(r + 1.0))[:, None]
+        for base in (ratio, ratio**2)
     )
     total = 1 + chance * means
     if len(parts) == 2:
-        return float(total @ parts[0] + parts[1].sum())
-    return float(
-        (total**2 + chance * (1 - chance) * squares) @ parts[0] + 2 * total @ parts[1] + parts[2].sum()
-    )
+        return np.asarray((total * parts[0] + parts[1]).sum(axis=0))
+    second = total**2 + chance * (1 - chance) * squares
+    return np.asarray((second * parts[0] + 2 * total * parts[1] + parts[2]).sum(axis=0))
 
 
 def unconditional_variances(
