@@ -95,13 +95,14 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
 
 def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
     """A short table of results with its flags and notes, and where they are."""
-    table = result.summary()
+    from p2psim.runs.summary import rows_of
+
+    rows = rows_of(result)
     if as_json:
-        rows = table.astype(object).to_dict("records")
         tree = {"folder": str(result.path), "table": rows, "warnings": result.manifest["warnings"]}
-        print_json({**tree, "notes": [*notes, *notes_on(result, table)]})
+        print_json({**tree, "notes": [*notes, *notes_on(result, rows)]})
         return
-    print_result(result, table, notes)
+    print_result(result, rows, notes)
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")
 
 

@@ -1,19 +1,17 @@
 """``p2psim show`` and ``export``: a finished run for a terminal, a spreadsheet, a paper, or TensorBoard."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from p2psim.cli.arguments import command, option
 from p2psim.core.errors import InputError
 from p2psim.core.printing import MOST_ROWS, complain, markdown, print_json, print_table, print_wrapped
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from p2psim.runs.result import Result
 
 
@@ -34,71 +32,71 @@ if TYPE_CHECKING:
 def show(args: argparse.Namespace) -> None:
     """``p2psim show``."""
     from p2psim.runs.result import Result
-    from p2psim.runs.summary import latex
+    from p2psim.runs.summary import latex, rows_of
     from p2psim.runs.verdict import kept, said
 
     result = Result.load(args.run)
-    table = result.summary()
+    rows = rows_of(result)
     for column, wanted in (("metric", args.metric), ("model", args.model)):
-        known = list(dict.fromkeys(table[column]))
+        known = list(dict.fromkeys(row[column] for row in rows))
         for name in wanted:
             if name not in known:
                 raise InputError(f"--{column}: no {column} {name!r} in {args.run}; known: {', '.join(known)}")
-        if wanted:
-            table = table[table[column].isin(wanted)]
-    rows = table.astype(object).to_dict("records")
+        rows = [row for row in rows if row[column] in (wanted or known)]
     verdict = kept(result)
     checked = [said(verdict)] if verdict else []
     if args.format == "text":
-        print_result(result, table, checked, most=len(table))
+        print_result(result, rows, checked, most=len(rows))
         return
     # Numbers go elsewhere; what must be said with them is said all the same.
-    for note in (*checked, *notes_on(result, table)):
+    for note in (*checked, *notes_on(result, rows)):
         complain(note, "note")
     if args.format == "json":
         print_json(rows)
-    elif args.format == "csv":
-        print(table.to_csv(index=False), end="")
+        return
+    import pandas as pd
+
+    if args.format == "csv":
+        print(pd.DataFrame(rows).to_csv(index=False), end="")
     elif args.format == "latex":
-        print(latex(table.drop(columns="cell")), end="")
+        print(latex(pd.DataFrame(rows).drop(columns="cell")), end="")
     else:
         print(markdown([{key: row[key] for key in row if key != "cell"} for row in rows]))
 
 
-def notes_on(result: "Result", table: "pd.DataFrame") -> list[str]:
+def notes_on(result: "Result", rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What must be said with numbers of a run: budgets that are broken, and metrics that cells do not share."""
-    from p2psim.runs.ledger_check import broken_bounds
+    from p2psim.runs.summary import broken_bounds
     from p2psim.scenario.notices import comparability
     from p2psim.scenario.tuning import notes_on_tuning
 
     return [
-        *broken_bounds(result.ledger),
-        *comparability(set(table["metric"]), result.swept, result.scenario_tree),
+        *broken_bounds(result.table("ledger")),
+        *comparability({row["metric"] for row in rows}, result.swept, result.scenario_tree),
         *notes_on_tuning(result.scenario_tree),
     ]
 
 
 def print_result(
-    result: "Result", table: "pd.DataFrame", notes: Sequence[str] = (), most: int = MOST_ROWS
+    result: "Result", rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = (), most: int = MOST_ROWS
 ) -> None:
-    """Print a table of last values with its notes, for a person."""
+    """Print a summary with its notes, for a person."""
     from p2psim.runs.summary import readable
     from p2psim.runs.tables import FLAG_MEANINGS
 
-    shown = readable(table, result.swept)
-    raised = list(map(_flags_in, shown["flags"]))
+    shown = readable(rows, result.swept)
     marks = map("".join, chain(*(product(ascii_lowercase, repeat=length) for length in (1, 2, 3))))
-    letters = dict(zip(dict.fromkeys(chain(*raised)), marks, strict=False))
-    shown["flags"] = [" ".join(letters[flag] for flag in flags) for flags in raised]
-    rows = shown.astype(object).to_dict("records")
-    how = ", medians [and quartiles]" if (table["replicas"] > 1).any() else ""
+    flags = dict.fromkeys(flag for row in shown for flag in _flags_in(row["flags"]))
+    letters = dict(zip(flags, marks, strict=False))
+    for row in shown:
+        row["flags"] = " ".join(letters[flag] for flag in _flags_in(row["flags"]))
+    how = ", medians [and quartiles]" if any(row["replicas"] > 1 for row in rows) else ""
     title = f"{result.described.name}: last recorded values over replicas{how}"
-    keys = list(shown).index("model") + 1
-    print_table(rows, title, most, keys)
+    print_table(shown, title, most, keys=len(result.swept) + 1)
     for flag, letter in letters.items():
         meaning = f": {FLAG_MEANINGS[flag]}" if flag in FLAG_MEANINGS else ""
         print_wrapped(f"  {letter}  {flag}{meaning}", " " * 5)
-    for note in (*notes, *notes_on(result, table)):
+    for note in (*notes, *notes_on(result, rows)):
         print(f"note: {note}")
 
 

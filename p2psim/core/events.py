@@ -84,10 +84,46 @@ def event_table(events: np.ndarray) -> "pa.Table":
 
     arrays: dict[str, Any] = {}
     for name in COLUMNS:
-        values = np.ascontiguousarray(events[name])
         if name in ("kind", "outcome"):
-            known = pa.array(KINDS if name == "kind" else OUTCOMES, pa.string())
-            arrays[name] = pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), known)
+            known = text_column(KINDS if name == "kind" else OUTCOMES)
+            codes = number_column(events[name].astype(np.int32))
+            arrays[name] = pa.DictionaryArray.from_arrays(codes, known)
         else:
-            arrays[name] = pa.array(values)
+            arrays[name] = number_column(events[name])
     return pa.table(arrays)
+
+
+def number_column(values: np.ndarray, known: np.ndarray | None = None) -> "pa.Array":
+    """Numbers or truth values as a column of a table, null where they are not `known`.
+
+    ``pyarrow.array`` would import pandas, to see whether it is given something of it; a simulation needs none.
+    """
+    import pyarrow as pa
+
+    content = np.packbits(values, bitorder="little") if values.dtype == bool else np.ascontiguousarray(values)
+    valid = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, values.size, [valid, pa.py_buffer(content)])
+
+
+def text_column(texts: Sequence[str]) -> "pa.StringArray":
+    """Text as a column of a table; see `number_column`."""
+    import pyarrow as pa
+
+    written = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, written)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(written), pa.py_buffer(ends), pa.py_buffer(b"".join(written)))
+
+
+def numbers_of(column: "pa.ChunkedArray | pa.Array") -> np.ndarray:
+    """Numbers or truth values of a column, NaN where null; see `number_column`."""
+    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    there, content = whole.buffers()
+    part = slice(whole.offset, whole.offset + len(whole))
+
+    def bits(buffer: "pa.Buffer | None") -> np.ndarray:
+        return np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little")[part].astype(bool)
+
+    kind = whole.type.to_pandas_dtype()
+    values = bits(content) if kind is np.bool_ else np.frombuffer(content or b"", kind)[part]
+    return np.where(bits(there), values, np.nan) if whole.null_count else values

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module, metadata
@@ -146,6 +147,8 @@ def register(part: _T) -> _T:
 
 def _lacking(part: type) -> list[str]:
     """Methods that a class does not have; of metrics and figures, too, which nobody instantiates."""
+    if isinstance(part, ABCMeta):
+        return sorted(part.__abstractmethods__)
     members = {name: member for base in reversed(part.__mro__) for name, member in vars(base).items()}
     return sorted(name for name in members if getattr(members[name], "__isabstractmethod__", False))
 

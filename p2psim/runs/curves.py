@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from p2psim.core.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def curves(path: Path, metric: str, quantiles: Sequence[float], axis: str, checked: bool) -> pd.DataFrame:
@@ -28,6 +30,8 @@ def curves(path: Path, metric: str, quantiles: Sequence[float], axis: str, check
     checked : bool
         Whether the checksum of each page is computed.
     """
+    import pandas as pd
+
     if axis not in ("step", "time") or not all(0 <= level <= 1 for level in quantiles):
         given = f"{axis!r} and {list(quantiles)}"
         raise InputError(f"curves go along 'step' or 'time', with quantiles from 0 to 1; got {given}")
@@ -97,6 +101,23 @@ def _quantiles(
         order = np.lexsort((value, at))
         moments, starts = np.unique(at[order], return_index=True)
         ordered = value[order]
+    counts, quantiles = quantiles_of(ordered, starts, levels)
+    return moments, counts, quantiles
+
+
+def quantiles_of(
+    ordered: np.ndarray, starts: np.ndarray, levels: Sequence[float]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """How many values each group has, and their quantiles, as pandas interpolates them; NaN is no value.
+
+    Parameters
+    ----------
+    ordered : ndarray, shape (n,)
+        Values, group by group, ascending in each; NaN last.
+    starts : ndarray of int
+        Where each group begins.
+    levels : sequence of float
+    """
     counts = np.add.reduceat(~np.isnan(ordered), starts, dtype=np.int64)
     quantiles = []
     for level in levels:
@@ -106,4 +127,4 @@ def _quantiles(
             between = low + (high - low) * (place % 1)
         # Between two infinities interpolation gives no number: the lower of them.
         quantiles.append(np.where(np.isnan(between) | (low == high), low, between))
-    return moments, counts, quantiles
+    return counts, quantiles

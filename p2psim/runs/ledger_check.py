@@ -1,7 +1,6 @@
 """Recomputes the ledger, the noise and the agents' table of a recorded replica from its events and data.
 
-It also computes the cost of a finished run for accountants that its scenario did not name, and reports whose records
-violated a claimed bound, when, and by how much.
+It also computes the cost of a finished run for accountants that its scenario did not name.
 """
 
 from collections import defaultdict
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from p2psim.core.errors import FolderError, check_place
-from p2psim.core.printing import counted
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.ledger import ledger, real_charges
@@ -181,29 +179,6 @@ def recount(result: Result, only: int | None = None) -> Iterator[Recounted]:
                 "data or p2psim have changed since"
             )
         yield Recounted(cell, replica, scenario, charges, rows)
-
-
-def broken_bounds(ledger: pd.DataFrame) -> list[str]:
-    """One line a cell in which a bound was broken: how many agents did, and who did most.
-
-    Parameters
-    ----------
-    ledger : DataFrame
-        Of a run folder. Rows of earlier versions, which do not say when and by how much, are left out.
-    """
-    if "violation_size" not in ledger:
-        return []
-    broken = ledger[ledger["violation_size"].fillna(0.0) > 0]
-    lines = []
-    for cell, rows in broken.groupby("cell", sort=True):
-        worst = rows.iloc[int(rows["violation_size"].to_numpy().argmax())]
-        agent, replica, step = (int(worst[name]) for name in ("agent", "replica", "violation_step"))
-        agents, replicas = (counted(rows[name].nunique(), name) for name in ("agent", "replica"))
-        lines.append(
-            f"cell {cell}: the claimed bound was broken by {agents} in {replicas}; most by agent {agent} of replica "
-            f"{replica}, {worst['violation_size']:.3g} times the bound, first at step {step}"
-        )
-    return lines
 
 
 def simulations_of(result: Result, given: Scenario | None = None) -> Iterator[tuple[int, int, Scenario]]:

@@ -3,11 +3,12 @@
 import json
 import math
 import platform
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -133,8 +134,13 @@ class Manifest:
     format: int = FOLDER_FORMAT
 
 
-#: Version of a library: its metadata are long texts.
-_installed = lru_cache(maxsize=None)(metadata.version)
+@cache
+def _installed(name: str) -> str:
+    """Version of a library, from the line that says it: the rest of its metadata is long."""
+    written = re.search(
+        r"^Version: *(\S+)", metadata.distribution(name).read_text("METADATA") or "", re.MULTILINE
+    )
+    return written[1] if written else metadata.version(name)
 
 
 def versions() -> dict[str, Any]:

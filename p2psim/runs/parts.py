@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from p2psim.core.errors import FolderError, first_line
+from p2psim.core.events import number_column, text_column
 from p2psim.core.files import aside, sync
 from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
@@ -172,23 +172,27 @@ def _joined(pieces: Sequence[pa.Table], simulations: int) -> pa.Table:
 
 def coded(texts: Sequence[str | None]) -> pa.DictionaryArray:
     """Text as a column whose dictionary is sorted."""
-    known = pa.array(sorted(text for text in set(texts) if text is not None), pa.string())
-    return pa.DictionaryArray.from_arrays(pc.index_in(pa.array(texts, pa.string()), known), known)
+    known = sorted(text for text in set(texts) if text is not None)
+    codes: dict[str | None, int] = {text: code for code, text in enumerate(known)}
+    found = np.array([codes.get(text, -1) for text in texts], np.int32)
+    return pa.DictionaryArray.from_arrays(number_column(found, found >= 0), text_column(known))
 
 
 def _metrics(outcomes: Sequence[Outcome]) -> pa.Table:
     """Table of the recorded metrics, one simulation after the other."""
     series = [entry for outcome in outcomes for entry in outcome.series]
-    rows = pa.array(np.repeat(np.arange(len(series)), [entry.value.size for entry in series]))
+    rows = number_column(np.repeat(np.arange(len(series)), [entry.value.size for entry in series]))
+    agents = np.array([-1 if entry.agent is None else entry.agent for entry in series], np.int32)
 
-    def joined(name: str, kind: type) -> np.ndarray:
-        return np.concatenate([np.empty(0, kind), *(np.asarray(getattr(s, name), kind) for s in series)])
+    def joined(name: str, kind: type) -> pa.Array:
+        pieces: list[np.ndarray] = [np.asarray(getattr(entry, name), kind) for entry in series]
+        return number_column(np.concatenate([np.empty(0, kind), *pieces]))
 
     return pa.table(
         {
             "step": joined("step", np.int64),
             "time": joined("time", np.float64),
-            "agent": pa.array([s.agent for s in series], pa.int32()).take(rows),
+            "agent": number_column(agents, agents >= 0).take(rows),
             "model": coded([s.model for s in series]).take(rows),
             "metric": coded([s.metric for s in series]).take(rows),
             "value": joined("value", np.float64),
@@ -207,10 +211,7 @@ def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> pa.Table:
     arrays: dict[str, Any] = {}
     for name in simulations[0]:
         values = np.concatenate([columns[name] for columns in simulations])
-        if values.dtype.kind in "UOT":
-            arrays[name] = pa.array(values.tolist(), pa.string()).dictionary_encode()
-        else:
-            arrays[name] = pa.array(values)
+        arrays[name] = coded(values.tolist()) if values.dtype.kind in "UOT" else number_column(values)
         if name in ("agent", "index"):
             arrays[name] = arrays[name].cast(pa.int32())
     return pa.table(arrays)

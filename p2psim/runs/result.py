@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -24,6 +24,7 @@ from p2psim.simulation.workspace import RunArrays, Workspace
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from p2psim.runs.learnt import LearntModel
 
@@ -257,13 +258,17 @@ class Result:
     def _arrays(self, name: str) -> RunArrays:
         return RunArrays(self.whole(name) if name in self.described.files else None)
 
-    def _table(self, name: str) -> "pd.DataFrame":
+    def table(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
+        """A table, or some columns of it, as Arrow holds it: without pandas."""
         import pyarrow.parquet as pq
 
-        # Not by pandas' function: it would load much of pyarrow that this needs not.
         path = self.whole(f"{name}.parquet")
         with pq.ParquetFile(path, page_checksum_verification=self._trusting) as file:
-            table = file.read().to_pandas()
+            return file.read(columns)
+
+    def _table(self, name: str) -> "pd.DataFrame":
+        # Not by pandas' function: it would load much of pyarrow that this needs not.
+        table = self.table(name).to_pandas()
         # A null agent would make floating-point numbers of all agents.
         return table.astype({"agent": "Int32"}) if name == "metrics" else table
 
@@ -280,11 +285,11 @@ class Result:
             (``global`` and ``local`` models, ``isolated_fitness``) has an infinite ε and the flag ``not_private``, and
             ``local-dp`` the budget. A metric that only single agents have is averaged over them, and its name says so.
         """
-        from p2psim.runs.summary import summary_of
+        import pandas as pd
 
-        last = self.last_values(["cell", "model", "metric", "replica"])
-        notes = [cell.notes for cell in self.described.cells]
-        return self._with_swept(summary_of(last, self.ledger, notes))
+        from p2psim.runs.summary import COLUMNS, rows_of
+
+        return pd.DataFrame(rows_of(self), columns=[*self.swept, *COLUMNS])
 
     def wide(self) -> "pd.DataFrame":
         """Recorded values with one column per metric, for pandas' ``groupby``, seaborn and regressions.
@@ -325,31 +330,27 @@ class Result:
         return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False)}"
 
     def _with_swept(self, table: "pd.DataFrame") -> "pd.DataFrame":
-        """Put the swept columns first: numbers, or a label for each part, by which one can group."""
-        for position, key in enumerate(self.swept):
-            label = self.labels.get(key, {})
-            values = [cell.swept[key] for cell in self.described.cells]
-            values = [label.get(value, value) if isinstance(value, str) else value for value in values]
+        for position, (key, values) in enumerate(self.swept_columns().items()):
             table.insert(position, key, [values[number] for number in table["cell"]])
         return table
+
+    def swept_columns(self) -> dict[str, list[Any]]:
+        """Of each swept key what stands in the rows of each cell: a number, or a label of a part, to group by."""
+        columns = {}
+        for key in self.swept:
+            label = self.labels.get(key, {})
+            values = [cell.swept[key] for cell in self.described.cells]
+            columns[key] = [label.get(value, value) if isinstance(value, str) else value for value in values]
+        return columns
 
     def last_values(self, keys: list[str]) -> "pd.Series[float]":
         """Last recorded value of each metric by ``keys``; of agents' own metrics, the mean over agents."""
         import pandas as pd
 
-        def last(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-            # Metrics as plain text afterwards: of all rows it would take longer than all else.
-            ends = rows.drop_duplicates(by, keep="last").sort_values(by, ignore_index=True)
-            return ends[[*by, "value"]].astype({"metric": "str"})
+        from p2psim.runs.summary import last_values
 
-        metrics, of_none = self.metrics, self.metrics["agent"].isna()
-        of_all = last(metrics[of_none], keys).set_index(keys)["value"]
-        single = metrics[~of_none & ~metrics["metric"].isin(metrics.loc[of_none, "metric"].unique())]
-        if single.empty:
-            return of_all
-        each = last(single, [*keys, "agent"])
-        each["metric"] += " (mean over agents)"
-        return pd.concat([of_all, each.groupby(keys, observed=True, sort=True)["value"].mean()])
+        *columns, values = last_values(self.table("metrics", list({*keys, "metric", "agent", "value"})), keys)
+        return pd.Series(values, pd.MultiIndex.from_arrays(columns, names=keys), name="value")
 
     def time_to(self, metric: str, target: float, rising: bool | None = None) -> "pd.DataFrame":
         """When each replica first had a metric at a target, as far as it was recorded.

@@ -5,18 +5,24 @@ Replicas that do not reach a target are censored where they end, and kept.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 
 from p2psim.core.errors import InputError
-from p2psim.core.printing import last_parts, show
+from p2psim.core.events import numbers_of
+from p2psim.core.printing import counted, last_parts, show
+from p2psim.runs.curves import quantiles_of
 from p2psim.runs.tables import FLAGS
 from p2psim.scenario.record import metric_named
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Models with a privacy guarantee: the run's own, and the baseline of records that are noised one by one.
 PRIVATE_MODELS = ("main", "local-dp")
@@ -25,58 +31,119 @@ PRIVATE_MODELS = ("main", "local-dp")
 OF_NO_RELEASE = ("isolated_fitness",)
 
 
-def summary_of(last: pd.Series[float], ledger: pd.DataFrame, notes: Sequence[Sequence[str]]) -> pd.DataFrame:
-    """Table of `Result.summary` without the swept columns.
+def last_values(metrics: pa.Table, keys: Sequence[str]) -> list[np.ndarray]:
+    """Columns of `Result.last_values`: keys, by which rows are sorted, and values; last come means over agents."""
+    codes, known = zip(*(_coded(metrics[key]) for key in (*keys, "agent")), strict=True)
+    of_all, value = numbers_of(metrics["agent"].is_null()), numbers_of(metrics["value"])
+    metric, code = codes[keys.index("metric")], codes[0]
+    for more, words in zip(codes[1:-1], known[1:], strict=False):
+        code = code * len(words) + more
+    single, agents = ~of_all & ~np.isin(metric, metric[of_all]), len(known[-1])
+    groups, ends = _last_of_each(code[of_all])
+    of_agents, last = _last_of_each(code[single] * agents + codes[-1][single])
+    each, starts = np.unique(of_agents // max(agents, 1), return_index=True)
+    columns = _columns_of(np.append(groups, each), known[:-1])
+    names = columns[keys.index("metric")]
+    names[groups.size :] += " (mean over agents)"
+    return [*columns, np.append(value[of_all][ends], _means(value[single][last], starts))]
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Place of each entry among the sorted values, and these."""
+    if not pa.types.is_dictionary(column.type):
+        values, codes = np.unique(numbers_of(column), return_inverse=True)
+        return codes, values
+    whole = column.unify_dictionaries().combine_chunks()
+    words, places = np.unique(np.array(whole.dictionary.to_pylist(), object), return_inverse=True)
+    return places[numbers_of(whole.indices)], words
+
+
+def _columns_of(code: np.ndarray, known: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Values of which a code was put together."""
+    columns = []
+    for values in reversed(known):
+        columns.append(values[code % max(len(values), 1)])
+        code = code // max(len(values), 1)
+    return columns[::-1]
+
+
+def _last_of_each(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted codes, and the place at which each stands last."""
+    found, back = np.unique(code[::-1], return_index=True)
+    return found, code.size - 1 - back
+
+
+def _means(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Mean of each stretch of values; NaN is no value."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.add.reduceat(np.where(known, values, 0.0), starts) / np.add.reduceat(
+            known, starts, dtype=int
+        )
+
+
+#: Columns of `Result.summary` beside the swept ones.
+COLUMNS = ("cell", "model", "metric", "replicas", "q25", "median", "q75", "epsilon spent", "budget", "flags")
+
+
+def rows_of(result: Any) -> list[dict[str, Any]]:
+    """Rows of the summary of a `Result`; without pandas, which a run does not import."""
+    metrics = result.table("metrics", ["cell", "replica", "agent", "model", "metric", "value"])
+    rows = summary_of(metrics, result.table("ledger"), [cell.notes for cell in result.described.cells])
+    swept = result.swept_columns()
+    return [{key: values[row["cell"]] for key, values in swept.items()} | row for row in rows]
+
+
+def summary_of(metrics: pa.Table, ledger: pa.Table, notes: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """Rows of `Result.summary` without the swept columns.
 
     Parameters
     ----------
-    last : Series
-        Last values by cell, model, metric and replica.
-    ledger : DataFrame
+    metrics, ledger : Table
     notes : sequence of sequence of str
         What is to be said of each cell.
     """
-    keys = ["cell", "model", "metric"]
-    levels = np.array([0.25, 0.5, 0.75])
-    groups = last.groupby(keys, observed=True, sort=True)
-    # Between two infinities interpolation gives no number: the lower of them.
-    spread = groups.quantile(levels).fillna(groups.quantile(levels, interpolation="lower")).unstack()
-    spread = spread.reindex(columns=levels)  # where nothing was recorded there are no columns
-    spread.columns = pd.Index(["q25", "median", "q75"])
-    spread.insert(0, "replicas", groups.size())
-    table = spread.reset_index().merge(_privacy(ledger, notes), on="cell", how="left")
-    open_models = ~table["model"].isin(PRIVATE_MODELS) | table["metric"].str.startswith(OF_NO_RELEASE)
-    table.loc[open_models, ["epsilon spent", "budget"]] = np.inf
-    table.loc[open_models, "flags"] = "not_private"
-    # Every record is noised by itself with the whole budget of its owner, whatever the releases of the run cost.
-    noised = table["model"] == "local-dp"
-    table.loc[noised, "epsilon spent"] = budget = table.loc[noised, "budget"]
-    graph = table.loc[noised, "flags"].str.contains("public_graph_assumed")
-    table.loc[noised, "flags"] = [
-        ", ".join(["not_private"] * bool(np.isinf(eps)) + ["public_graph_assumed"] * bool(given))
-        for eps, given in zip(budget, graph, strict=True)
-    ]
-    return table
+    cells, models, names, _, values = last_values(metrics, ["cell", "model", "metric", "replica"])
+    changes = [column[1:] != column[:-1] for column in (cells, models, names)]
+    starts = np.flatnonzero(np.append(values.size > 0, np.any(changes, axis=0)))
+    counts = np.diff(np.append(starts, values.size))
+    ordered = values[np.lexsort((values, np.repeat(np.arange(starts.size), counts)))]
+    spread = np.stack(quantiles_of(ordered, starts, (0.25, 0.5, 0.75))[1], axis=1)
+    costs, rows = _privacy(ledger, notes), []
+    each = (column.tolist() for column in (cells[starts], models[starts], names[starts], counts, spread))
+    for cell, model, metric, replicas, levels in zip(*each, strict=True):
+        spent, budget, flags = costs[cell]
+        if model == "local-dp":
+            # Every record is noised by itself with the whole budget, whatever the releases of the run cost.
+            raised = ["not_private"] * math.isinf(budget)
+            raised += ["public_graph_assumed"] * ("public_graph_assumed" in flags)
+            spent, flags = budget, ", ".join(raised)
+        if model not in PRIVATE_MODELS or metric.startswith(OF_NO_RELEASE):
+            spent, budget, flags = math.inf, math.inf, "not_private"
+        row = (cell, model, metric, replicas, *levels, spent, budget, flags)
+        rows.append(dict(zip(COLUMNS, row, strict=True)))
+    return sorted(rows, key=lambda row: (row["cell"], row["model"], row["metric"]))
 
 
-def readable(table: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
+def readable(table: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> list[dict[str, Any]]:
     """A summary for a terminal: one row per cell and model, the run's own first, metrics as columns.
 
     Rows of one model that are the same for all values of a key, as of baselines which it does not concern, are one
     row; metrics of one model that differ in what they cost have several.
     """
-    columns = dict.fromkeys(["model", "replicas", *table["metric"], _EPSILON, "flags"])
+    columns = dict.fromkeys(["model", "replicas", *(row["metric"] for row in table), _EPSILON, "flags"])
     names = last_parts(swept, columns)
+    of_models: dict[str, dict[tuple[Any, ...], list[Mapping[str, Any]]]] = {}
+    for row in table:
+        epsilon = show(row["epsilon spent"])
+        if np.isfinite(row["epsilon spent"]):
+            epsilon += f" of {show(row['budget'])}"
+        of_costs = of_models.setdefault(row["model"], {})
+        of_costs.setdefault((row["cell"], epsilon, row["flags"]), []).append(row)
     rows: list[dict[str, Any]] = []
-    for model in sorted(dict.fromkeys(table["model"]), key=lambda model: model != "main"):
-        of_costs: dict[tuple[Any, ...], list[dict[Any, Any]]] = {}
-        for row in table[table["model"] == model].to_dict("records"):
-            epsilon = show(row["epsilon spent"])
-            if np.isfinite(row["epsilon spent"]):
-                epsilon += f" of {show(row['budget'])}"
-            of_costs.setdefault((row["cell"], epsilon, row["flags"]), []).append(row)
+    for model in sorted(of_models, key=lambda model: model != "main"):
         of_model = []
-        for (_, epsilon, flags), [first, *others] in of_costs.items():
+        for (_, epsilon, flags), [first, *others] in of_models[model].items():
             key = {names[name]: first[name] for name in swept}
             values = {row["metric"]: _with_quartiles(row) for row in (first, *others)}
             rest = {"model": model, "replicas": first["replicas"], _EPSILON: epsilon, "flags": flags}
@@ -84,7 +151,7 @@ def readable(table: pd.DataFrame, swept: Sequence[str]) -> pd.DataFrame:
         for name in names.values():
             of_model = _without(name, of_model)
         rows += [key | rest for key, rest in of_model]
-    return pd.DataFrame(rows, columns=[*names.values(), *columns], dtype=object)
+    return rows
 
 
 def _without(name: str, rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[Any]:
@@ -101,12 +168,12 @@ def _without(name: str, rows: list[tuple[dict[str, Any], dict[str, Any]]]) -> li
 _EPSILON = "ε of budget"
 
 
-def _with_quartiles(row: Mapping[Any, Any]) -> Any:
+def _with_quartiles(row: Mapping[str, Any]) -> Any:
     """A median, and the quartiles in words that no line break parts."""
     median, low, high = row["median"], row["q25"], row["q75"]
     if row["replicas"] < 2 or low == median == high:
-        return float(median)
-    return f"{show(float(median))}\u00a0[{show(float(low))},\u00a0{show(float(high))}]"
+        return median
+    return f"{show(median)}\u00a0[{show(low)},\u00a0{show(high)}]"
 
 
 def raised_flags(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -114,19 +181,49 @@ def raised_flags(ledger: pd.DataFrame) -> pd.DataFrame:
     return ledger[[name for name in FLAGS if name in ledger]].astype("boolean").fillna(False).astype(bool)
 
 
-def _privacy(ledger: pd.DataFrame, notes: Sequence[Sequence[str]]) -> pd.DataFrame:
+def _privacy(ledger: pa.Table, notes: Sequence[Sequence[str]]) -> dict[int, tuple[float, float, str]]:
     """Largest ε and budget, and flags, of each cell."""
-    columns = [str(name) for name in ledger if name != "epsilon_claimed"]
-    epsilons = [name for name in columns if name.startswith("epsilon_")]
-    numbers = ledger["cell"]
-    spent = ledger[epsilons].max(axis=1) if epsilons else pd.Series(np.nan, ledger.index)
-    costs = pd.DataFrame({"epsilon spent": spent, "budget": ledger["budget"]})
-    largest = costs.groupby(numbers, sort=True).max()
-    raised = raised_flags(ledger).groupby(numbers, sort=True).any()
-    names = raised.columns.to_numpy(dtype=object)
-    rows = zip(largest.index.tolist(), raised.to_numpy(), strict=True)
-    flags = [", ".join((*names[flags], *notes[number])) for number, flags in rows]
-    return largest.astype(float).rename_axis("cell").assign(flags=flags).reset_index()
+    names = [name for name in ledger.column_names if name != "epsilon_claimed"]
+    cells, starts = np.unique(numbers_of(ledger["cell"]), return_index=True)
+    epsilons = [numbers_of(ledger[name]) for name in names if name.startswith("epsilon_")]
+    spent = np.fmax.reduce(epsilons) if epsilons else np.full(ledger.num_rows, np.nan)
+    largest = (np.fmax.reduceat(column, starts).tolist() for column in (spent, numbers_of(ledger["budget"])))
+    flags = [name for name in FLAGS if name in names]
+    raised = [np.logical_or.reduceat(numbers_of(ledger[name]) == 1, starts) for name in flags]
+    said = (
+        ", ".join((*(flag for flag, up in zip(flags, of_cell, strict=True) if up), *notes[cell]))
+        for cell, of_cell in zip(cells, np.array(raised, bool).reshape(-1, cells.size).T, strict=True)
+    )
+    return dict(zip(cells.tolist(), zip(*largest, said, strict=True), strict=True))
+
+
+def broken_bounds(ledger: pa.Table) -> list[str]:
+    """One line a cell in which a bound was broken: how many agents did, and who did most.
+
+    Parameters
+    ----------
+    ledger : Table
+        Of a run folder. Rows of earlier versions, which do not say when and by how much, are left out.
+    """
+    if "violation_size" not in ledger.column_names:
+        return []
+    sizes = numbers_of(ledger["violation_size"])
+    broken, lines = np.flatnonzero(sizes > 0), []
+    columns = ("cell", "agent", "replica", "violation_step")
+    cells, agents, replicas, steps = (numbers_of(ledger[name])[broken] for name in columns)
+    for cell in np.unique(cells).tolist():
+        rows = np.flatnonzero(cells == cell)
+        worst = rows[np.argmax(sizes[broken[rows]])]
+        many = (
+            counted(np.unique(each[rows]).size, name)
+            for each, name in ((agents, "agent"), (replicas, "replica"))
+        )
+        lines.append(
+            f"cell {cell}: the claimed bound was broken by {' in '.join(many)}; most by agent {int(agents[worst])} of "
+            f"replica {int(replicas[worst])}, {sizes[broken[worst]]:.3g} times the bound, "
+            f"first at step {int(steps[worst])}"
+        )
+    return lines
 
 
 def wide(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -148,6 +245,7 @@ _LATEX = str.maketrans(
 
 def latex(table: pd.DataFrame) -> str:
     """Write a table in LaTeX, in the style of booktabs: text to the left, numbers with four digits to the right."""
+    from pandas.api.types import is_numeric_dtype
 
     def cell(value: Any) -> str:
         if not isinstance(value, float):
@@ -155,7 +253,7 @@ def latex(table: pd.DataFrame) -> str:
         beyond = {np.inf: r"$\infty$", -np.inf: r"$-\infty$"}
         return f"{value:.4g}" if np.isfinite(value) else beyond.get(value, "--")
 
-    columns = "".join("r" if pd.api.types.is_numeric_dtype(kind) else "l" for kind in table.dtypes)
+    columns = "".join("r" if is_numeric_dtype(kind) else "l" for kind in table.dtypes)
     cells = [list(table.columns), *table.to_numpy(dtype=object).tolist()]
     rows = [" & ".join(map(cell, row)) + r" \\" for row in cells]
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"]
@@ -206,6 +304,8 @@ def first_reached(rows: pd.DataFrame, axis: str, target: float, rising: bool) ->
     InputError
         If the target is not finite.
     """
+    import pandas as pd
+
     if not np.isfinite(target):
         raise InputError(f"a target must be finite, got {target}")
     moments = rows.astype({"model": str}).groupby([*dict.fromkeys([*_RUN, "step", "time", axis])], sort=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from p2psim.core.events import FORMAT_VERSION
+from p2psim.core.events import FORMAT_VERSION, number_column, text_column
 from p2psim.runs.batches import cut
 from p2psim.runs.parts import RunKey, StoredPart, coded
 from p2psim.simulation.outcome import KEY
@@ -136,7 +136,7 @@ def pieces(
         groups, starts, counts = np.array([place for _, place in several], np.int64).T
         rows = _gathered(opened[source.most_open](source, int(groups[0])), starts, counts)
         numbers = [[run.cell for run, _ in several], [run.replica for run, _ in several]]
-        ids = [pa.array(np.repeat(np.array(column, np.int32), counts)) for column in numbers]
+        ids = [number_column(np.repeat(np.array(each, np.int32), counts)) for each in numbers]
         yield pa.table([*ids, *rows.columns], ["cell", "replica", *body.names])
 
 
@@ -146,7 +146,7 @@ def _gathered(table: pa.Table, starts: np.ndarray, counts: np.ndarray) -> pa.Tab
     if (starts[1:] == starts[:-1] + counts[:-1]).all():
         return table.slice(int(starts[0]), int(ends[-1]))
     rows = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
-    return table.take(pa.array(rows))
+    return table.take(number_column(rows))
 
 
 def groups(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -288,7 +288,7 @@ def _body(name: str, sources: Sequence[StoredPart | StoredTables]) -> tuple[pa.S
     names = sorted(merged.names, key=partial(rank, name)) if name in _FIRST else merged.names
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [pa.field(column, text if column in texts else merged.field(column).type) for column in names]
-    return pa.schema(fields), {column: pa.array(sorted(texts[column]), pa.string()) for column in texts}
+    return pa.schema(fields), {name: text_column(sorted(texts[name])) for name in texts}
 
 
 def rank(table: str, column: str) -> tuple[int, int, str, str]:
@@ -310,7 +310,7 @@ def swept_columns(swept: dict[str, list[Any]]) -> dict[str, pa.Array]:
     for key, values in swept.items():
         kinds = {type(value) for value in values}
         if kinds <= {bool} or kinds <= {int, float}:
-            columns[key] = pa.array(np.array(values))
+            columns[key] = number_column(np.array(values))
             continue
         columns[key] = coded([value if value is None else _text(value) for value in values])
     return columns

@@ -73,7 +73,7 @@ def test_checking_loads_no_plots_and_no_tables() -> None:
 
 
 def test_a_run_on_drawn_records_loads_no_library_that_it_does_not_use(scenario: str) -> None:
-    unwanted = {"networkx", "rustworkx", "matplotlib", "seaborn", "sklearn", "scipy.optimize", "scipy.stats"}
+    unwanted = {"networkx", "rustworkx", "matplotlib", "pandas", "sklearn", "scipy.optimize", "scipy.stats"}
     loaded = loaded_by(
         f"from p2psim.cli.main import main\nmain(['run', {scenario!r}, '--jobs', '1', '--quiet'])"
     )

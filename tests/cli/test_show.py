@@ -13,6 +13,7 @@ from small_study import tree
 import p2psim
 from p2psim.cli.main import main
 from p2psim.cli.show import print_result
+from p2psim.runs.summary import rows_of
 
 STAR = tree(record={"metrics": ["relative_fitness", "staleness"], "every": 10})
 
@@ -53,11 +54,11 @@ def test_the_text_has_a_column_for_each_metric(folder: Path, capsys: pytest.Capt
 def test_flags_are_told_apart_by_letters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A comma inside of a part is none between flags; there may be more flags than letters."""
     result = p2psim.Result.load(folder)
-    table = result.summary()
-    table = table[table["metric"] == "staleness"].head(2)
+    rows = [row for row in rows_of(result) if row["metric"] == "staleness"][:2]
     many = [f"raised_{number}" for number in range(28)]
     chosen = "tuned: {kind: clip, bound: [1, 2]}"
-    print_result(result, table.assign(flags=[", ".join(many), f"{chosen}, {many[0]}"]))
+    flags = [", ".join(many), f"{chosen}, {many[0]}"]
+    print_result(result, [row | {"flags": text} for row, text in zip(rows, flags, strict=True)])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     of_flag = {" ".join(words[1:]): words[0] for words in lines if words[1:2] and "_" in words[1]}
     assert [of_flag[flag] for flag in many] == [*ascii_lowercase, "aa", "ab"]

@@ -1,15 +1,14 @@
 """What a run says of bounds that its data broke."""
 
-import numpy as np
-import pandas as pd
+import pyarrow as pa
 from star_cases import scenario
 
 import p2psim
-from p2psim.runs.ledger_check import broken_bounds
+from p2psim.runs.summary import broken_bounds
 
 
 def test_one_line_a_cell_names_who_broke_the_bound_most():
-    ledger = pd.DataFrame(
+    ledger = pa.table(
         {
             "cell": [0, 0, 1, 1, 1, 1, 2],
             "replica": [0, 0, 0, 0, 1, 1, 0],
@@ -27,9 +26,10 @@ def test_one_line_a_cell_names_who_broke_the_bound_most():
 
 
 def test_rows_of_earlier_versions_say_nothing():
-    assert broken_bounds(pd.DataFrame({"cell": [0], "agent": [0], "bound_violated": [True]})) == []
-    some = {"cell": [0], "replica": [0], "agent": [0], "violation_step": [np.nan], "violation_size": [np.nan]}
-    assert broken_bounds(pd.DataFrame(some)) == []
+    assert broken_bounds(pa.table({"cell": [0], "agent": [0], "bound_violated": [True]})) == []
+    some = {"cell": [0], "replica": [0], "agent": [0], "violation_step": [None], "violation_size": [None]}
+    kinds = pa.schema({name: pa.float64() if name == "violation_size" else pa.int64() for name in some})
+    assert broken_bounds(pa.table(some, kinds)) == []
 
 
 def test_a_run_says_it(tmp_path, capsys):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import small_study as small
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from p2psim.analysis import comparison
 from p2psim.cli.main import main
 from p2psim.core.intervals import median_interval
 from p2psim.report.curves import quartiles
+from p2psim.runs.summary import summary_of
 from p2psim.runs.work import order_interval
 
 values = st.lists(st.one_of(st.just(np.inf), st.floats(-1e9, 1e9)), min_size=1, max_size=9)
@@ -28,14 +30,13 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> p2psim.Result:
 @given(values)
 def test_quantiles_of_a_summary(result: p2psim.Result, sample: list[float]) -> None:
     """Order statistics at (n − 1)·q, and what lies between them: infinite as soon as it is beyond a finite one."""
-    model = str(result.metrics["model"].iloc[0])
-    index = pd.MultiIndex.from_tuples(
-        [(0, model, "epsilon_spent", replica) for replica in range(len(sample))],
-        names=["cell", "model", "metric", "replica"],
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(p2psim.Result, "last_values", lambda self, keys: pd.Series(sample, index, name="value"))
-        (row,) = result.summary().to_dict("records")
+    columns = {
+        "cell": 0, "replica": range(len(sample)), "model": "main", "metric": "epsilon_spent",
+        "agent": pd.array([None] * len(sample), "Int32"), "value": sample,
+    }  # fmt: skip
+    frame = pd.DataFrame(columns).astype({"model": "category", "metric": "category"})
+    notes = [cell.notes for cell in result.described.cells]
+    (row,) = summary_of(pa.Table.from_pandas(frame), result.table("ledger"), notes)
     ordered = np.sort(sample)
     for name, level in (("q25", 0.25), ("median", 0.5), ("q75", 0.75)):
         place = (len(sample) - 1) * level

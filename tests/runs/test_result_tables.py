@@ -4,10 +4,13 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from small_study import scenario
 
 import p2psim
+from p2psim.core.events import number_column, numbers_of, text_column
+from p2psim.runs.parts import coded
 from p2psim.runs.summary import latex, wide
 
 EXCHANGES = ["request", {"kind": "request", "busy": "queue", "service": {"exponential": 0.5}}]
@@ -67,12 +70,33 @@ def test_the_last_value_is_that_of_the_last_record_even_if_undefined():
         }
     ).astype({"model": "category", "metric": "category"})  # fmt: skip
     result = p2psim.Result(None, None)
-    result.metrics = metrics
+    result.table = lambda name, columns: pa.Table.from_pandas(metrics[columns])
     last = result.last_values(["cell", "model", "metric", "replica"])
     expected = {"a": [np.nan, 2.0], "b (mean over agents)": [5.0]}
     for metric, values in expected.items():
         np.testing.assert_array_equal(last[:, :, metric], values)
     assert len(last) == 3
+
+
+@pytest.mark.parametrize("kind", ["bool", "uint8", "int32", "int64", "float64"])
+def test_columns_are_those_of_pyarrow(kind):
+    """Written and read without `pyarrow.array`, which imports pandas: whole, sliced, in chunks, empty, with nulls."""
+    values = np.random.default_rng(3).integers(0, 9, 21)
+    values, known = (values % 2 if kind == "bool" else values).astype(kind), values != 4
+    for column in (number_column(values), number_column(values[::2]), number_column(values[:0])):
+        assert column.equals(pa.array(column.to_pylist(), kind if kind != "float64" else "double"))
+        column.validate(full=True)
+    whole = number_column(values, known)
+    assert whole.equals(pa.array(values, mask=~known))
+    for one in (whole, whole[3:17], pa.chunked_array([whole[5:], whole[:9]]), whole[:0]):
+        expected = np.array([np.nan if value is None else value for value in one.to_pylist()], float)
+        np.testing.assert_array_equal(numbers_of(one).astype(float), expected)
+    words = ["ε", "", "b\u00a0c", "ε"]
+    for texts in (words, []):
+        assert text_column(texts).equals(pa.array(texts, "string"))
+    codes = coded([*words, None])
+    assert codes.to_pylist() == [*words, None]
+    assert codes.dictionary.to_pylist() == sorted(set(words))
 
 
 def test_a_notebook_shows_the_summary(result):

@@ -12,8 +12,8 @@ from p2psim.report.notes import FEW, VOID, raised
 from p2psim.report.page.encoding import Packer
 from p2psim.report.source import where_defined
 from p2psim.report.words import by_worth, metric_label, words_of_cells
-from p2psim.runs.ledger_check import broken_bounds
 from p2psim.runs.result import Result
+from p2psim.runs.summary import broken_bounds
 from p2psim.runs.tables import FLAG_MEANINGS
 from p2psim.runs.verdict import kept, said, verdict_of
 from p2psim.runs.verification import ReplicaCheck
@@ -45,7 +45,7 @@ def study(
         "simulations": len(described.runs),
         "cells": [{"label": label} for label in labels],
         "badges": _badges(result, labels),
-        "warnings": [*broken_bounds(result.ledger), *result.warnings],
+        "warnings": [*broken_bounds(result.table("ledger")), *result.warnings],
         "scenario": result.whole("scenario.yaml").read_text(encoding="utf-8"),
         "summary": {
             "columns": list(table),
