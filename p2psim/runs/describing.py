@@ -125,12 +125,25 @@ def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, A
     return [replace(cell, scenario=cell.scenario or texts.get(cell.content, "")) for cell in cells]
 
 
+#: Entries of a list that a resolved scenario may have of what the preparation found; the manifest has longer ones.
+_MOST_LISTED = 10_000
+
+
 def resolved_text(scenario: Scenario, grid: Sequence[Cell], described: Manifest) -> str:
-    """The resolved scenario, with what the preparation found, if that is the same in all cells of the grid."""
+    """The resolved scenario, with what the preparation found, if that is the same in all cells of the grid.
+
+    Without long lists, such as the records of each of a million agents: a scenario is a file that people read, and
+    whose size is limited when it is read.
+    """
     first = described.fitted[grid[0].content]
     if first and all(described.fitted[cell.content] == first for cell in grid):
-        scenario = scenario.model_copy(update={"fitted": first})
+        scenario = scenario.model_copy(update={"fitted": _without_long(first)})
     return scenario.to_yaml()
+
+
+def _without_long(tree: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {k: v for k, v in tree.items() if not (isinstance(v, list) and len(v) > _MOST_LISTED)}
+    return {k: _without_long(v) if isinstance(v, dict) else v for k, v in kept.items()}
 
 
 def cells_at_end(

@@ -15,6 +15,9 @@ import p2psim
 from p2psim.cli.main import main
 from p2psim.core.errors import InputError
 from p2psim.core.faults import schema_of
+from p2psim.runs.describing import resolved_text
+from p2psim.runs.manifest import Manifest
+from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
@@ -101,3 +104,13 @@ def test_swept_numbers_that_no_column_holds_become_text() -> None:
     huge = scenario.model_copy(update={"seed": 2**70})
     assert column_of([value_at(cell, ("seed",)) for cell in (scenario, huge)]) == ["5", str(2**70)]
     assert column_of([value_at(cell, ("seed",)) for cell in (scenario, scenario)]) == [5, 5]
+
+
+def test_numbers_of_very_many_agents_do_not_make_the_written_scenario_too_large_to_be_read() -> None:
+    study = small.scenario()
+    grid = cells(study)
+    found = {"records": list(range(400_000)), "scale": {"x": {"radius": 1.5, "each": [0.5] * 400_000}}}
+    by_cell = {cell.content: found for cell in grid}
+    described = Manifest(study.name, study.identity(), 5, 3, "running", (), 0, fitted=by_cell)
+    text = resolved_text(study, grid, described)
+    assert Scenario.parse(text).fitted == {"scale": {"x": {"radius": 1.5}}}
