@@ -1,6 +1,8 @@
 """Bounds on features and labels, by public numbers: what sensitivities rest on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -132,6 +134,19 @@ def pull_within(X: np.ndarray, bound: float) -> int:
     int
         Number of rows that were outside.
     """
+    return sum(map(partial(_pull_within, bound=bound), _blocks(X)))
+
+
+#: Rows that are scaled at once: a processor's cache holds them, and copies of them are small.
+_BLOCK = 4096
+
+
+def _blocks(X: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows, as views of some at a time."""
+    return (X[first : first + _BLOCK] for first in range(0, len(X), _BLOCK))
+
+
+def _pull_within(X: np.ndarray, bound: float) -> int:
     norms = l1_norms(X)
     slack = 1 + 4 * X.shape[1] * np.finfo(float).eps
     outside = norms > bound / slack
@@ -170,11 +185,11 @@ def scale_x(
     if options.at == "each-record":
         if not classes:
             raise MeaningError(key, NOT_EACH_RECORD)
-        for rows in (X, public, test):
+        for rows in chain.from_iterable(map(_blocks, (X, public, test))):
             norms = l1_norms(rows)
             np.divide(rows, norms[:, None], out=rows, where=norms[:, None] > 0)
             rows *= options.bound
-            pull_within(rows, options.bound)
+            _pull_within(rows, options.bound)
         return {"radius": "each-record"}
     if isinstance(options.at, Quantile):
         if not len(public):

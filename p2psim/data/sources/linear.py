@@ -6,7 +6,7 @@ changes nobody's records.
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -28,7 +28,7 @@ from p2psim.core.options import (
     Positive,
     per_agent,
 )
-from p2psim.core.randomness import generator
+from p2psim.core.randomness import Rewound, generator
 from p2psim.data.records import PUBLIC, TARGETS, DataRequest, DataSource, Held, TestSet, offsets_of
 from p2psim.data.scaling import pull_within
 
@@ -37,8 +37,11 @@ class FeatureDistribution(Options):
     """Base of distributions of the features."""
 
     @abstractmethod
-    def fill(self, random: np.random.Generator, X: np.ndarray) -> None:
-        """Fill X, shape (n, p), C-contiguous, with independent rows."""
+    def draw(self, random: np.random.Generator, X: np.ndarray) -> None:
+        """Fill X, shape (n, p), C-contiguous, with what becomes independent rows by `finish`."""
+
+    def finish(self, X: np.ndarray) -> None:
+        """Turn draws of all agents, which lie one after the other, into features; nothing to do where left out."""
 
     def bounds(self, dimension: int) -> tuple[float | None, float | None]:
         """Bounds on ‖x‖₁ and on |x_j| that hold whatever is drawn; None where there is none."""
@@ -51,7 +54,7 @@ class L1BallFeatures(FeatureDistribution):
     kind: Literal["l1-ball"] = "l1-ball"
     radius: Positive = Field(1.0, description="largest ‖x‖₁")
 
-    def fill(self, random: np.random.Generator, X: np.ndarray) -> None:
+    def draw(self, random: np.random.Generator, X: np.ndarray) -> None:
         """Fill X.
 
         p + 1 exponentials over their sum are uniform on the simplex: without the last, in its inside; a Laplace
@@ -74,7 +77,7 @@ class GaussianFeatures(FeatureDistribution):
 
     kind: Literal["gaussian"] = "gaussian"
 
-    def fill(self, random: np.random.Generator, X: np.ndarray) -> None:
+    def draw(self, random: np.random.Generator, X: np.ndarray) -> None:
         """Fill X."""
         random.standard_normal(out=X)
 
@@ -85,9 +88,12 @@ class UniformFeatures(FeatureDistribution):
     kind: Literal["uniform"] = "uniform"
     bound: Positive = Field(1.0, description="largest |x_j|")
 
-    def fill(self, random: np.random.Generator, X: np.ndarray) -> None:
-        """Fill X."""
+    def draw(self, random: np.random.Generator, X: np.ndarray) -> None:
+        """Fill X with numbers on [0, 1)."""
         random.random(out=X)
+
+    def finish(self, X: np.ndarray) -> None:
+        """Move and stretch the interval."""
         X -= 0.5
         X *= 2 * self.bound
 
@@ -164,19 +170,22 @@ class _LinearSource(DataSource):
         if request.agents not in (None, agents):
             raise MeaningError("data.source.agents", f"is {agents}, but the topology has {request.agents}")
         if isinstance(self.points, Distribution):
-            drawn = (_draw_size(self.points, generator(request.key, agent)) for agent in range(agents))
+            rewound = Rewound(request.key)
+            drawn = (_draw_size(self.points, rewound.at(agent)) for agent in range(agents))
             return np.fromiter(drawn, np.int64, agents)
         if isinstance(self.points, int):
             return np.full(agents, self.points, dtype=np.int64)
         labels = tuple(map(str, range(agents))) if request.labels is None else request.labels
         return per_agent(self.points, labels, key="data.source.points").astype(np.int64)
 
-    def _stream(self, key: np.ndarray, agent: int) -> np.random.Generator:
-        """An agent's stream after its number of records; made anew, as a million of them fill the memory."""
-        random = generator(key, agent)
-        if isinstance(self.points, Distribution):
-            _draw_size(self.points, random)
-        return random
+    def _streams(self, key: np.ndarray, agents: int) -> Iterator[np.random.Generator]:
+        """Each agent's stream after its number of records; one generator, which the next agent moves."""
+        rewound = Rewound(key)
+        for agent in range(agents):
+            random = rewound.at(agent)
+            if isinstance(self.points, Distribution):
+                _draw_size(self.points, random)
+            yield random
 
     def _held(self, offsets: np.ndarray, notes: Mapping[str, object], **records: Any) -> Held:
         """Records that were drawn, with names and bounds; `records` are the other attributes of `Held`."""
@@ -221,10 +230,17 @@ class LinearRegression(_LinearSource):
         target = direction * (self.targets.norm / np.linalg.norm(direction))
         offsets = offsets_of(sizes)
         X, y = np.empty((offsets[-1], p)), np.empty(offsets[-1])
-        for agent, (start, stop) in enumerate(pairwise(offsets)):
-            self._draw(self._stream(request.key, agent), X[start:stop], y[start:stop], target)
+        for stream, (start, stop) in zip(
+            self._streams(request.key, sizes.size), pairwise(offsets.tolist()), strict=True
+        ):
+            self.x.draw(stream, X[start:stop])
+            stream.standard_normal(out=y[start:stop])
+        self._finish(X, y, target)
         public, public_labels = np.empty((request.public, p)), np.empty(request.public)
-        self._draw(generator(request.key, PUBLIC), public, public_labels, target)
+        stream = generator(request.key, PUBLIC)
+        self.x.draw(stream, public)
+        stream.standard_normal(out=public_labels)
+        self._finish(public, public_labels, target)
         notes = {"target": target.tolist()}
         return self._held(offsets, notes, X=X, y=y, public=public, public_labels=public_labels)
 
@@ -232,10 +248,9 @@ class LinearRegression(_LinearSource):
         """Bounds of the distribution of the features."""
         return self.x.bounds(self.dimension)
 
-    def _draw(self, random: np.random.Generator, X: np.ndarray, y: np.ndarray, target: np.ndarray) -> None:
-        """Fill X (n, p) and y (n,)."""
-        self.x.fill(random, X)
-        random.standard_normal(out=y)
+    def _finish(self, X: np.ndarray, y: np.ndarray, target: np.ndarray) -> None:
+        """Turn draws X (n, p) and normal numbers y (n,) into features and labels."""
+        self.x.finish(X)
         y *= self.noise
         # Column by column, as a product through BLAS could depend on where the rows lie in memory.
         for column, weight in zip(X.T, target, strict=True):
@@ -252,11 +267,15 @@ class Subspace(Options):
     kind: Literal["subspace"] = "subspace"
     dimension: Count = Field(2, description="number of coordinates d that are not 0, each N(0, 1/d)")
 
-    def draw(self, random: np.random.Generator, shared: np.ndarray) -> np.ndarray:
-        """Draw θ_i, shape (p,)."""
-        target = np.zeros(shared.size)
-        target[: self.dimension] = random.standard_normal(self.dimension) / np.sqrt(self.dimension)
-        return target
+    def normals(self, features: int) -> int:
+        """Number of normal draws that make a θ_i."""
+        return self.dimension
+
+    def targets(self, normals: np.ndarray, shared: np.ndarray) -> np.ndarray:
+        """θ_i of each row of normal draws, shape (n, p)."""
+        targets = np.zeros((len(normals), shared.size))
+        targets[:, : self.dimension] = normals / np.sqrt(self.dimension)
+        return targets
 
 
 class SharedDirection(Options):
@@ -269,9 +288,13 @@ class SharedDirection(Options):
         "the tangent of its typical angle with the common direction",
     )
 
-    def draw(self, random: np.random.Generator, shared: np.ndarray) -> np.ndarray:
-        """Draw θ_i, shape (p,)."""
-        return shared + self.spread / np.sqrt(shared.size) * random.standard_normal(shared.size)
+    def normals(self, features: int) -> int:
+        """Number of normal draws that make a θ_i."""
+        return features
+
+    def targets(self, normals: np.ndarray, shared: np.ndarray) -> np.ndarray:
+        """θ_i of each row of normal draws, shape (n, p)."""
+        return shared + self.spread / np.sqrt(shared.size) * normals
 
 
 class LinearClassification(_LinearSource):
@@ -313,17 +336,23 @@ class LinearClassification(_LinearSource):
         shared = generator(request.key, TARGETS).standard_normal(p)
         shared /= np.linalg.norm(shared)
         X, test_X = np.empty((offsets[-1], p)), np.empty((test_offsets[-1], p))
-        chances, targets = np.empty(offsets[-1]), np.empty((sizes.size, p))
-        for agent, (start, stop) in enumerate(pairwise(offsets)):
-            stream = self._stream(request.key, agent)
-            targets[agent] = self.targets.draw(stream, shared)
-            self.x.fill(stream, X[start:stop])
+        chances, normals = np.empty(offsets[-1]), np.empty((sizes.size, self.targets.normals(p)))
+        for stream, target, (start, stop), first in zip(
+            self._streams(request.key, sizes.size), normals, pairwise(offsets.tolist()),
+            test_offsets[:-1].tolist(), strict=True,
+        ):  # fmt: skip
+            stream.standard_normal(out=target)
+            self.x.draw(stream, X[start:stop])
             stream.random(out=chances[start:stop])
-            self.x.fill(stream, test_X[test_offsets[agent] : test_offsets[agent + 1]])
+            if tests:
+                self.x.draw(stream, test_X[first : first + tests])
         stream = generator(request.key, PUBLIC)
-        public, target = np.empty((request.public, p)), self.targets.draw(stream, shared)
-        self.x.fill(stream, public)
-        public_signs = _signs(public, target[None], np.array([request.public]))
+        target, public = stream.standard_normal((1, normals.shape[1])), np.empty((request.public, p))
+        self.x.draw(stream, public)
+        for rows in (X, test_X, public):
+            self.x.finish(rows)
+        targets = self.targets.targets(normals, shared)
+        public_signs = _signs(public, self.targets.targets(target, shared), np.array([request.public]))
         y, labels = _signs(X, targets, sizes), self._flipped(public_signs, stream.random(request.public))
         test = TestSet(test_X, _signs(test_X, targets, np.diff(test_offsets)), test_offsets)
         drawn = {"X": X, "y": self._flipped(y, chances), "public": public, "public_labels": labels}
