@@ -84,7 +84,7 @@ def play(allocation, mu, wakes, replica):
     """One run from Θ* + 1 through the package: the last models (5,), events, ε and noise of each release, the plan."""
     plans = plan_of(allocation, mu, wakes)
     events, streams = events_of(plans, wakes, replica)
-    releases, _ = ReleaseCounter.empty(AGENTS).read(events)
+    releases = ReleaseCounter.empty(AGENTS).read(events)
     totals = plans.totals([releases])
     unit = plans.mechanism.draw(streams.key("noise"), releases.agents, releases.numbers, 1)
     noise = unit * plans.scales(releases, totals)[:, None]

@@ -153,7 +153,7 @@ class AuditSystem(ABC):
 
 def releases_of(events: np.ndarray) -> Releases:
     """Releases in a small network's events, by its own agents."""
-    return ReleaseCounter.empty(int(events["agent"].max(initial=-1)) + 1).read(events)[0]
+    return ReleaseCounter.empty(int(events["agent"].max(initial=-1)) + 1).read(events)
 
 
 class Copies:

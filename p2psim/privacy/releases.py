@@ -37,9 +37,9 @@ def find_releases(events, made, commits, agents, numbers, steps, places):  # typ
     return found, commits
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReleaseCounter:
-    """Where the count of releases stands between two chunks.
+    """Where the count of releases stands between two chunks; it goes on as chunks are read.
 
     Attributes
     ----------
@@ -59,13 +59,12 @@ class ReleaseCounter:
         """Before the first event."""
         return cls(np.zeros(agents, np.int64), 0, queries)
 
-    def read(self, events: np.ndarray) -> tuple[Releases, ReleaseCounter]:
-        """Releases of a further chunk, query by query, in the order of its events, and where the count then stands."""
-        made = self.made.copy()
+    def read(self, events: np.ndarray) -> Releases:
+        """Releases of a further chunk, query by query, in the order of its events."""
         columns = np.empty((4, events.size), np.int64)
-        found, commits = find_releases(events, made, self.commits, *columns)
-        releases = Releases(*columns[:, :found].copy()).repeated(self.queries)
-        return releases, ReleaseCounter(made, int(commits), self.queries)
+        found, commits = find_releases(events, self.made, self.commits, *columns)
+        self.commits = int(commits)
+        return Releases(*columns[:, :found].copy()).repeated(self.queries)
 
 
 def joined(parts: Sequence[Releases]) -> Releases:

@@ -55,7 +55,7 @@ def faults(
         Rows of this replica in ``ledger`` and ``agents``, by agent, and in ``links``.
     """
     plan, streams = cell.setup.plan, streams_of(scenario, replica)
-    releases, _ = ReleaseCounter.empty(plan.budget.size, cell.setup.queries).read(events)
+    releases = ReleaseCounter.empty(plan.budget.size, cell.setup.queries).read(events)
     lost = LostReleases(cell.setup.network, end=cell.setup.time)
     lost.read(events)
     totals = plan.totals([releases])

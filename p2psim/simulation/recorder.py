@@ -307,7 +307,7 @@ def compare_spending(
     """Set recorded spending beside what accountants say of all releases until each record."""
     if not series:
         return
-    releases, _ = ReleaseCounter.empty(plan.budget.size, queries).read(events)
+    releases = ReleaseCounter.empty(plan.budget.size, queries).read(events)
     totals = plan.totals([releases])
     counts = np.searchsorted(releases.places, marks.places).tolist()
     each = np.array([spent_by_each(plan, _first(releases, count), totals) for count in counts])

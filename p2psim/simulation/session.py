@@ -23,7 +23,7 @@ KEEP_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class EventChunk:
-    """A chunk of events, its releases in their order, their noise of scale one, and the count after it."""
+    """A chunk of events, its releases in their order, their noise of scale one, and the count, which goes on."""
 
     events: np.ndarray
     releases: Releases
@@ -77,7 +77,7 @@ class EventCache:
         for stretch in events:
             if checker is not None:
                 checker.check(stretch)
-            releases, counter = counter.read(stretch)
+            releases = counter.read(stretch)
             unit = plan.mechanism.draw(noise_key, releases.agents, releases.numbers, setup.dimension)
             chunk = EventChunk(stretch, releases, unit, counter)
             kept += stretch.nbytes + unit.nbytes

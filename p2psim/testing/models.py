@@ -188,7 +188,7 @@ def _run(part: TrainingAlgorithm, exchange: Exchange) -> Iterator[str]:
         np.full(n, 1 / n),
     )  # fmt: skip
     events = simulate_events(network, Streams(0), commits=30).read()
-    releases, _ = ReleaseCounter.empty(n, part.queries).read(events)
+    releases = ReleaseCounter.empty(n, part.queries).read(events)
     noise = random.standard_normal((releases.agents.size, p)) * 0.01
     task = TrainingTask(problem, 1.0, 2, None, True, None, random.standard_normal(p))
     replay = part.replay(task, network.links, exchange, receivers_of(network))

@@ -108,7 +108,7 @@ class Recording:
     @cached_property
     def releases(self) -> np.ndarray:
         """Places of the events that make releases."""
-        found, _ = ReleaseCounter.empty(self.n).read(self.events)
+        found = ReleaseCounter.empty(self.n).read(self.events)
         return found.places
 
     @cached_property
@@ -175,7 +175,7 @@ class Recording:
         if self.prepared is None:
             return None
         setup, plan = self.prepared.setup, self.prepared.setup.plan
-        found, _ = ReleaseCounter.empty(self.n, setup.queries).read(self.events)
+        found = ReleaseCounter.empty(self.n, setup.queries).read(self.events)
         totals, made = plan.totals([found]), np.bincount(found.agents, minlength=self.n)
         pure = not plan.mechanism.is_private or is_pure(plan.mechanism.noise)
         accountant = "basic" if pure else plan.limit.enforce
