@@ -175,7 +175,8 @@ def components(links: Graph) -> int:
 
     shape = (links.agents, links.agents)
     matrix = csr_array((links.weights, links.indices, links.indptr), shape=shape)
-    return int(connected_components(matrix, directed=False)[0])
+    # Links go both ways, so that parts are strong ones too: SciPy then needs no transposed copy.
+    return int(connected_components(matrix, connection="strong")[0])
 
 
 def checked_links(

@@ -24,7 +24,9 @@ import numpy as np
 
 from p2psim.core import events as ev
 from p2psim.core.compiled import njit
+from p2psim.network.availability import Always
 from p2psim.network.changes import ActiveLinks
+from p2psim.network.exchanges import Broadcast
 from p2psim.network.graph import Graph
 from p2psim.network.section import Network
 
@@ -353,7 +355,10 @@ class LostReleases:
         self._receivers = np.diff(links.indptr) if exchange.sends_to_all else np.ones(links.agents, int)
         self._failed = np.zeros((links.agents, 1), np.int64)
         self._tally = None
-        releases = limits is None or bool(limits.any())
+        # On an ideal network a broadcast reaches all neighbours at once.
+        arrives = isinstance(exchange, Broadcast) and network.channel.ideal
+        arrives = arrives and network.compute is None and isinstance(network.availability, Always)
+        releases = (limits is None or bool(limits.any())) and not (arrives and links.changes is None)
         if releases and (links.changes is not None or not exchange.names_releases(network.updates)):
             # Messages name no release: it is in the version of the model. Or not all go to as many.
             self._tally = Tally(links, end)

@@ -140,9 +140,9 @@ class LearningReplay(ModelReplay):
         self._batch = None if sampling is None else sampling.for_kernel(problem.records)
         self._without_release = ANCHORED if rule.anchored else AVERAGE
         known, self.local = np.full(problem.agents, UNKNOWN, np.int8), np.zeros(problem.agents)
-        self._models = Models(
-            self.theta, np.empty_like(self.theta), known, task.anchors(), self.local, np.zeros(3)
-        )
+        # Nobody reads anchors where nobody is pulled towards them: they are written over the models, which they equal.
+        anchors = task.anchors() if rule.anchored else self.theta
+        self._models = Models(self.theta, np.empty_like(self.theta), known, anchors, self.local, np.zeros(3))
         if track:
             evaluate_all(self._records, self._models)
             self._sum_afresh()

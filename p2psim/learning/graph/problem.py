@@ -14,6 +14,9 @@ from p2psim.core.compiled import njit
 from p2psim.learning.batches import GradientRule, Sampling
 from p2psim.learning.losses import Loss
 
+#: Records whose norms are computed at once.
+_BLOCK = 4096
+
 
 class Objective(NamedTuple):
     """What of `GraphProblem` kernels need beside records: the graph, λ_i, and μ·D_ii·c_i."""
@@ -122,11 +125,12 @@ class GraphProblem:
     @cached_property
     def reverse(self) -> np.ndarray:
         """For the place of j in i's row of the graph, the place of i in j's row: shape (directed edges,)."""
-        rows = np.repeat(np.arange(self.agents), np.diff(self.indptr))
-        reverse = np.empty(self.indices.size, np.int64)
-        # In the order of (j, i) the edges (i, j) stand where (j, i) stand in their own order.
-        reverse[np.lexsort((rows, self.indices))] = np.arange(self.indices.size)
-        return reverse
+        from scipy.sparse import csr_array
+
+        # Column j of the matrix of places has those in the rows of its neighbours i, in the order of j's row.
+        kind = np.int32 if self.indices.size < 2**31 else np.int64
+        places = np.arange(self.indices.size, dtype=kind), self.indices, self.indptr
+        return np.asarray(csr_array(places, shape=(self.agents,) * 2).tocsc().data)
 
     @cached_property
     def pull(self) -> np.ndarray:
@@ -140,11 +144,19 @@ class GraphProblem:
 
     def norms(self, order: int) -> np.ndarray:
         """‖x‖ of each record, of order 1 or 2."""
-        return self._norms[order - 1]
+        return self._l1_norms if order == 1 else self._l2_norms
 
     @cached_property
-    def _norms(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.abs(self.X).sum(axis=1), np.sqrt(np.einsum("rp,rp->r", self.X, self.X))
+    def _l1_norms(self) -> np.ndarray:
+        norms = np.empty(len(self.X))
+        for start in range(0, norms.size, _BLOCK):  # not a second copy of all records
+            rows = slice(start, start + _BLOCK)
+            np.abs(self.X[rows]).sum(axis=1, out=norms[rows])
+        return norms
+
+    @cached_property
+    def _l2_norms(self) -> np.ndarray:
+        return np.sqrt(np.einsum("rp,rp->r", self.X, self.X))
 
     def largest_gradients(self, order: int) -> np.ndarray:
         """Largest norm, of order 1 or 2, that each record's gradient can reach at any model, shape (records,)."""

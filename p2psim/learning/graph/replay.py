@@ -210,7 +210,7 @@ class GraphReplay(replays.LearningReplay):
     def __init__(self, task: GraphTask, track: bool = True):
         super().__init__(task, track)
         problem, n = task.problem, task.problem.agents
-        self._start = self.theta.copy()
+        self._start = task.start
         self._versions = np.zeros(n, np.int64)
         # What a neighbour knows at first is the start, one row an agent, held by its neighbours.
         pool = np.vstack([self.theta, np.empty_like(self.theta)])
@@ -218,8 +218,10 @@ class GraphReplay(replays.LearningReplay):
             payloads=pool, free=np.arange(2 * n)[::-1].astype(np.int64), free_rows=np.array([n])
         )
         self._references = np.concatenate([np.bincount(problem.indices, minlength=n), np.zeros(n, np.int64)])
-        self._held = np.zeros((problem.indices.size, 2), np.int64)
-        self._held[:, SLOT] = np.repeat(np.arange(n), np.diff(problem.indptr))
+        self._held = np.zeros(
+            (problem.indices.size, 2), np.int32
+        )  # rows and commits of one agent: below 2**31
+        self._held[:, SLOT] = np.repeat(np.arange(n, dtype=np.int32), np.diff(problem.indptr))
         self._cursor = problem.indptr[:-1].copy()
         self._scratch = np.empty((2, problem.dimension))
 
