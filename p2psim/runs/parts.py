@@ -211,7 +211,10 @@ def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> pa.Table:
     arrays: dict[str, Any] = {}
     for name in simulations[0]:
         values = np.concatenate([columns[name] for columns in simulations])
-        arrays[name] = coded(values.tolist()) if values.dtype.kind in "UOT" else number_column(values)
+        if values.dtype.kind in "UOT":
+            arrays[name] = text_column(values.tolist()).dictionary_encode()
+        else:
+            arrays[name] = number_column(values)
         if name in ("agent", "index"):
             arrays[name] = arrays[name].cast(pa.int32())
     return pa.table(arrays)
@@ -256,9 +259,9 @@ class StoredPart:
         """Schema of a table."""
         return self.table(name).schema
 
-    def values(self, name: str, column: str) -> set[str]:
-        """All values of a text column."""
-        return set(self.table(name).column(column).unique().to_pylist())
+    def values(self, name: str, column: str) -> pa.Array:
+        """All values of a text column, each once."""
+        return self.table(name).column(column).unique()
 
     def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
         """Piece, first row in it, and number of rows of one simulation in a table."""

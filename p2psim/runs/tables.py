@@ -5,6 +5,7 @@ alone: groups have a fixed number of rows, text has one sorted dictionary for th
 batches, workers or attempts.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -56,11 +57,11 @@ class StoredTables:
         schema = pq.read_schema(self._path(name))
         return pa.schema(list(schema)[schema.get_field_index("replica") + 1 :])
 
-    def values(self, name: str, column: str) -> set[str]:
-        """All values of a text column."""
+    def values(self, name: str, column: str) -> pa.Array:
+        """All values of a text column, each once."""
         with pq.ParquetFile(self._path(name)) as file:
             groups = (file.read_row_group(i, columns=[column]) for i in range(file.num_row_groups))
-            return {value for group in groups for value in pc.unique(group.column(column)).to_pylist()}
+            return _distinct([pc.unique(group.column(column)) for group in groups])
 
     def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
         """Row group, first row in it, and number of rows of each piece of a simulation's rows."""
@@ -277,18 +278,26 @@ def packing(body: pa.Schema, before: Sequence[str] = ()) -> dict[str, Any]:
 
 def _body(name: str, sources: Sequence[StoredPart | StoredTables]) -> tuple[pa.Schema, dict[str, pa.Array]]:
     """Columns of all sources together, in their order, and the values of each text column."""
-    schemas, texts = [], dict[str, set[str]]()
+    schemas, texts = [], defaultdict[str, list[pa.Array]](list)
     for source in sources:
         schema = source.schema(name)
         schemas.append(schema.remove_metadata())
         for field in schema:
             if pa.types.is_dictionary(field.type):
-                texts.setdefault(field.name, set()).update(source.values(name, field.name) - {None})
+                texts[field.name].append(source.values(name, field.name))
     merged = pa.unify_schemas(schemas, promote_options="permissive")
     names = sorted(merged.names, key=partial(rank, name)) if name in _FIRST else merged.names
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [pa.field(column, text if column in texts else merged.field(column).type) for column in names]
-    return pa.schema(fields), {name: text_column(sorted(texts[name])) for name in texts}
+    # In the order of UTF-8's bytes, which is that of characters.
+    values = {column: _distinct(several) for column, several in texts.items()}
+    return pa.schema(fields), {column: one.take(pc.sort_indices(one)) for column, one in values.items()}
+
+
+def _distinct(several: Sequence[pa.Array]) -> pa.Array:
+    """Text that stands in any of several columns, each once, without nulls."""
+    plain = [column.cast(pa.string()) for column in several]
+    return pa.chunked_array(plain, pa.string()).drop_null().unique()
 
 
 def rank(table: str, column: str) -> tuple[int, int, str, str]:

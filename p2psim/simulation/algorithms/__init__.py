@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -56,6 +56,44 @@ class Privacy:
     spent: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class PrivacyOfAgents(Sequence[Privacy]):
+    """What each agent may release, as columns: a million agents have no million objects until somebody looks.
+
+    Attributes
+    ----------
+    budgets, releases, losses, scales : ndarray, shape (N,)
+        As of `Privacy`; `UNLIMITED` for any number of releases.
+    spent : dict of str to ndarray, shape (N,)
+        By accountant.
+    """
+
+    budgets: np.ndarray
+    releases: np.ndarray
+    losses: np.ndarray
+    scales: np.ndarray
+    spent: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.budgets.size
+
+    @overload
+    def __getitem__(self, agent: int) -> Privacy: ...
+
+    @overload
+    def __getitem__(self, agent: slice) -> tuple[Privacy, ...]: ...
+
+    def __getitem__(self, agent: int | slice) -> Privacy | tuple[Privacy, ...]:
+        if isinstance(agent, slice):
+            return tuple(self[number] for number in range(len(self))[agent])
+        releases = None if self.releases[agent] == UNLIMITED else int(self.releases[agent])
+        budget, loss, scale = (float(each[agent]) for each in (self.budgets, self.losses, self.scales))
+        spent = (
+            {} if releases is None else {name: float(values[agent]) for name, values in self.spent.items()}
+        )
+        return Privacy(budget, releases, loss, scale, spent)
+
+
 @dataclass(frozen=True)
 class Assessment:
     """What can be said of a cell before it runs.
@@ -69,7 +107,7 @@ class Assessment:
     events, bytes_of_events : int
         Estimates for one replica.
     bytes_of_data : int
-    privacy : tuple of Privacy
+    privacy : PrivacyOfAgents
         Of each agent.
     warnings : tuple of str
     mean_work : tuple of float, optional
@@ -81,7 +119,7 @@ class Assessment:
     events: int
     bytes_of_events: int
     bytes_of_data: int
-    privacy: tuple[Privacy, ...]
+    privacy: PrivacyOfAgents
     warnings: tuple[str, ...]
     mean_work: tuple[float, ...] | None = None
 
@@ -146,12 +184,12 @@ class PreparedCell(ABC):
         """Compare what was recorded of a replica with what the reference makes of its events and noise."""
 
     @abstractmethod
-    def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
+    def facts(self, privacy: PrivacyOfAgents) -> Facts:
         """Numbers by the names that a person reads, an estimate of a replica's events, and warnings.
 
         Parameters
         ----------
-        privacy : tuple of Privacy
+        privacy : PrivacyOfAgents
             Of each agent.
         """
 
@@ -229,7 +267,7 @@ class PreparedCell(ABC):
             )
 
 
-def privacy_of(plan: Plan) -> tuple[Privacy, ...]:
+def privacy_of(plan: Plan) -> PrivacyOfAgents:
     """What each agent may release."""
     agents = plan.budget.size
     losses, scales = np.zeros(agents), np.zeros(agents)
@@ -237,30 +275,20 @@ def privacy_of(plan: Plan) -> tuple[Privacy, ...]:
     if able.size:
         first = Releases(able, np.zeros(able.size, np.int64), np.zeros(able.size, np.int64))
         losses[able], scales[able] = plan.claimed(first), plan.scales(first)
-    columns = (column.tolist() for column in (plan.budget, plan.releases, losses, scales))
-    return tuple(
-        Privacy(budget, None if releases == UNLIMITED else releases, loss, scale)
-        for budget, releases, loss, scale in zip(*columns, strict=True)
-    )
+    return PrivacyOfAgents(plan.budget, plan.releases, losses, scales)
 
 
-def with_spent(private: Sequence[Privacy], plan: Plan, accountants: Sequence[str]) -> tuple[Privacy, ...]:
+def with_spent(private: PrivacyOfAgents, plan: Plan, accountants: Sequence[str]) -> PrivacyOfAgents:
     """With what the real records will have lost by all releases, where these are limited and not too many."""
     ends = np.where(plan.releases == UNLIMITED, 0, plan.releases)
     if not plan.mechanism.is_private or plan.clairvoyant or ends.sum() > _MOST_RELEASES:
-        return tuple(private)
+        return private
     owners = np.repeat(np.arange(ends.size), ends)
     numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
     releases = Releases(owners, numbers, np.zeros(owners.size, np.int64))
     claims = Claims(owners, plan.claimed(releases) * plan.stretch[owners])
     charges = plan.charges(claims, plan.limit.start_real)
-    spent = {name: plan.epsilon(name, charges) for name in accountants}
-    return tuple(
-        agent
-        if agent.releases is None
-        else replace(agent, spent={name: float(values[i]) for name, values in spent.items()})
-        for i, agent in enumerate(private)
-    )
+    return replace(private, spent={name: plan.epsilon(name, charges) for name in accountants})
 
 
 #: For the legend under the table of ``p2psim check``.

@@ -23,7 +23,7 @@ from p2psim.privacy.ledger import Caveats
 from p2psim.privacy.releases import Violations
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms import Facts, PreparedCell, Privacy, agents, graph_setting, replay
+from p2psim.simulation.algorithms import Facts, PreparedCell, PrivacyOfAgents, agents, graph_setting, replay
 from p2psim.simulation.algorithms.graph_setting import First
 from p2psim.simulation.algorithms.replay import RecordedReplica
 from p2psim.simulation.check import Recomputed, compare
@@ -253,7 +253,7 @@ class GraphCell(ModelsCell):
         caveats = super().caveats(violations.after_start(self.first.exceeded))
         return replace(caveats, public_graph_assumed=assumed)
 
-    def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
+    def facts(self, privacy: PrivacyOfAgents) -> Facts:
         """See `PreparedCell.facts`."""
         problem, setup = self.problem, self.setup
         ticks = (setup.time or 0.0) * setup.network.known_rates.sum()

@@ -18,7 +18,7 @@ from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms import Facts, Privacy
+from p2psim.simulation.algorithms import Facts, PrivacyOfAgents
 from p2psim.simulation.algorithms.agents import answering
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
 from p2psim.simulation.prepared import PreparedData
@@ -74,7 +74,7 @@ class RoundsCell(LearnerCell):
         lies = liars.lies(case.labels, case.groups, made.problem.dimension, key)
         return replace(made, method=replace(made.method, lies=lies))
 
-    def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
+    def facts(self, privacy: PrivacyOfAgents) -> Facts:
         """See `PreparedCell.facts`."""
         problem, steps = self.problem, self.method.steps
         facts: dict[str, object] = {

@@ -17,7 +17,7 @@ from p2psim.learning.star.replay import StarReplay
 from p2psim.learning.steps import Weighting, inverse_frequencies
 from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms import Facts, Privacy
+from p2psim.simulation.algorithms import Facts, PrivacyOfAgents
 from p2psim.simulation.algorithms.agents import is_shared, long_run_frequencies
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
 from p2psim.theory import noise_floor as floors
@@ -65,7 +65,7 @@ class StarCell(LearnerCell):
         """See `PreparedCell.has_data_dependent_step`."""
         return isinstance(star_algorithm(self.scenario).rho, RhoFromH)
 
-    def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
+    def facts(self, privacy: PrivacyOfAgents) -> Facts:
         """See `PreparedCell.facts`."""
         problem, plan, horizon = self.problem, self.setup.plan, self.horizon
         steps = star.step_sizes(self.rho, horizon, problem.l2, problem.records)
@@ -95,7 +95,7 @@ class StarCell(LearnerCell):
             warnings += _step_warnings(h, contraction)
             # Theory knows the noise of releases, of equal size, and not that of batches.
             known = plan.allocation.alike and not plan.sampled
-            variances = plan.mechanism.variance(np.array([agent.scale for agent in privacy]))
+            variances = plan.mechanism.variance(privacy.scales)
             if known and problem.loss.is_squared_error and np.isfinite(variances).all():
                 moved = (steps * weighting.at_learner) ** 2 * variances
                 floor, filling = self._noise(steps * reweights, moved, hessians, frequencies)

@@ -20,7 +20,7 @@ from p2psim.network.graph import Graph
 from p2psim.network.mixing import MomentWeights
 from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
-from p2psim.simulation.algorithms import Facts, Privacy, replay
+from p2psim.simulation.algorithms import Facts, PrivacyOfAgents, replay
 from p2psim.simulation.algorithms.agents import refuse_tests
 from p2psim.simulation.algorithms.graph import GraphCell, ModelsCell, agent_arrays
 from p2psim.simulation.algorithms.graph_setting import end_of
@@ -125,7 +125,7 @@ class TrainingCell(ModelsCell):
         theta = {step: after for step, after in walked if step in wanted}
         return [theta[step] for step in steps]
 
-    def facts(self, privacy: tuple[Privacy, ...]) -> Facts:
+    def facts(self, privacy: PrivacyOfAgents) -> Facts:
         """See `PreparedCell.facts`."""
         algorithm = _algorithm(self.scenario)
         if isinstance(algorithm, OnGraph):
