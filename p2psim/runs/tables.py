@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from p2psim.core.events import FORMAT_VERSION, number_column, text_column
+from p2psim.core.events import FORMAT_VERSION, number_column
 from p2psim.runs.batches import cut
 from p2psim.runs.parts import RunKey, StoredPart, coded
 from p2psim.simulation.outcome import KEY
