@@ -80,6 +80,11 @@ class Registered(Mapping[str, type[MetricType]], Generic[MetricType]):
             raise KeyError(name)
         return metric
 
+    def __contains__(self, name: object) -> bool:
+        """Whether a metric has this name, without an error to be caught where none has."""
+        named = parts("metric")
+        return isinstance(name, str) and name in named.entries and issubclass(named[name], self._base)
+
     def __iter__(self) -> Iterator[str]:
         """Yield the names."""
         return (name for name, metric in parts("metric").items() if issubclass(metric, self._base))

@@ -21,6 +21,9 @@ DONE = 0
 PLACES_FULL, ROWS_FULL = -1, -2
 
 
+_NO_PLACES, _FREE = np.full((64, 3), -1, np.int64), np.arange(16, dtype=np.int64)[::-1].copy()
+
+
 class InFlight(NamedTuple):
     """The arrays of `post` and `take`; see the module's documentation."""
 
@@ -32,8 +35,7 @@ class InFlight(NamedTuple):
     @classmethod
     def of(cls, width: int) -> InFlight:
         """Nothing on its way; ``width`` numbers in a payload."""
-        free = np.arange(16)[::-1].astype(np.int64)
-        return cls(np.full((64, 3), -1, np.int64), np.empty((16, width)), free, np.array([16]))
+        return cls(_NO_PLACES.copy(), np.empty((16, width)), _FREE.copy(), np.array([16]))
 
     @property
     def messages(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, get_args
 
 import numpy as np
@@ -113,6 +113,24 @@ def simulate_events(
     100
     """
     streams = Streams(seed, replica) if streams is None else streams
+    return event_source(network, commits, time, limits, engine, chunk)(streams)
+
+
+def event_source(
+    network: Network,
+    commits: int | None,
+    time: float | None,
+    limits: np.ndarray | None,
+    engine: str = "auto",
+    chunk: int = CHUNK,
+) -> Callable[[Streams], EventStream]:
+    """Check what replicas are made from, once for all of them; parameters as of `simulate_events`.
+
+    Returns
+    -------
+    callable
+        Opens the stream of events of a replica, by its random streams.
+    """
     n, pattern = network.links.agents, network.exchange
     if commits is None and time is None:
         raise InputError("a run needs an end: a number of commits or a time")
@@ -159,11 +177,15 @@ def simulate_events(
     uncompiled = uncompiled_parts(pattern, network.channel, network.availability)
     if engine == "array" and uncompiled:
         raise MeaningError("network.engine", scope_message(uncompiled))
-    setup = RunSetup(network, rates, streams, limits, commits, time, chunk)
+    begin: Callable[[RunSetup], Run]
     if not uncompiled and engine != "simpy":
-        from p2psim.network.compiled_engine.engine import open_run
+        from p2psim.network.compiled_engine.engine import kind_of_run
 
-        return EventStream(open_run(setup), "array")
-    from p2psim.network.simpy_engine.engine import SimPyRun
+        begin, made_by = kind_of_run(network), "array"
+    else:
+        from p2psim.network.simpy_engine.engine import SimPyRun
 
-    return EventStream(SimPyRun(setup), "simpy")
+        begin, made_by = SimPyRun, "simpy"
+    return lambda streams: EventStream(
+        begin(RunSetup(network, rates, streams, limits, commits, time, chunk)), made_by
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -34,12 +35,23 @@ class Caveats:
 
 def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
     """What releases, and the starts, cost for the real records; infinite where nothing is guaranteed."""
-    start, owners = plan.limit.start_real, claims.agents
+    charges = _charges_of_mechanism(plan, claims)
     void = caveats.violations.found | caveats.void
-    if start is not None:
-        start = np.where(void, np.inf, start)
-    losses = np.where(void[owners], np.inf, claims.losses * plan.stretch[owners])
-    return plan.charges(replace(claims, losses=losses), start)
+    return replace(charges, loss=np.where(void[charges.owners], np.inf, charges.loss))
+
+
+def _charges_of_mechanism(plan: Plan, claims: Claims) -> Charges:
+    """What releases, and the starts, cost for the real records where the mechanism guarantees what it says."""
+    losses = claims.losses * plan.stretch[claims.agents]
+    return plan.charges(replace(claims, losses=losses), plan.limit.start_real)
+
+
+@lru_cache(64, typed=True)
+def _constant(agents: int, value: float | bool) -> np.ndarray:
+    """The same value for each agent."""
+    column = np.full(agents, value)
+    column.setflags(write=False)
+    return column
 
 
 def ledger(
@@ -78,29 +90,36 @@ def ledger(
     """
     agents, limit = plan.budget.size, plan.limit
     claims = Claims.of(plan, releases, totals)
-    real = real_charges(plan, claims, caveats)
-    spent = {name: plan.epsilon(name, real) for name in dict.fromkeys((*accountants, limit.enforce))}
-    enforced, claimed = spent[limit.enforce], plan.charges(claims, limit.start)
-    alike = np.array_equal(claimed.loss, real.loss)
+    claimed = plan.charges(claims, limit.start)
+    real = claimed if plan.claims_are_real else _charges_of_mechanism(plan, claims)
+    violated = caveats.violations.found
+    # Where nothing is guaranteed, everything is lost with the first release.
+    lost_all = (violated | caveats.void) & (real.offsets[1:] > real.offsets[:-1])
+    names = dict.fromkeys((*accountants, limit.enforce))
+    claim = plan.epsilon(limit.enforce, claimed)
+    if real is claimed and not lost_all.any():
+        spent = {name: claim if name == limit.enforce else plan.epsilon(name, real) for name in names}
+    else:
+        spent = {name: plan.epsilon(name, real, lost_all) for name in names}
+    enforced = spent[limit.enforce]
     columns: dict[str, np.ndarray] = {
         "agent": np.arange(agents, dtype=np.int32),
         "releases": real.made,
         "lost": lost,
         "deliveries_lost": deliveries_lost,
-        "budget": plan.budget if plan.mechanism.is_private else np.full(agents, np.inf),
-        # That of the real records where nothing sets them apart.
-        "epsilon_claimed": enforced if alike else plan.epsilon(limit.enforce, claimed),
+        "budget": plan.budget if plan.mechanism.is_private else _constant(agents, np.inf),
+        "epsilon_claimed": claim,
     }
     for name in accountants:
         columns[f"epsilon_{name}"] = spent[name]
         needs_delta = ACCOUNTANTS[name].needs_delta
-        columns[f"delta_{name}"] = np.full(agents, limit.delta * limit.holders if needs_delta else 0.0)
+        columns[f"delta_{name}"] = _constant(agents, limit.delta * limit.holders if needs_delta else 0.0)
     columns["violation_step"], columns["violation_size"] = caveats.violations.steps, caveats.violations.sizes
-    columns["bound_violated"] = caveats.violations.found
+    columns["bound_violated"] = violated
     columns["over_budget"] = enforced > columns["budget"] * (1 + 1e-9)
     columns["not_private"] = np.isinf(enforced)
-    columns["public_graph_assumed"] = np.full(agents, caveats.public_graph_assumed)
-    columns["data_dependent_step"] = np.full(agents, caveats.data_dependent_step)
-    columns["scaled_records"] = np.full(agents, plan.scale_records != 1)
-    columns["clairvoyant"] = np.full(agents, plan.clairvoyant)
+    columns["public_graph_assumed"] = _constant(agents, caveats.public_graph_assumed)
+    columns["data_dependent_step"] = _constant(agents, caveats.data_dependent_step)
+    columns["scaled_records"] = _constant(agents, plan.scale_records != 1)
+    columns["clairvoyant"] = _constant(agents, plan.clairvoyant)
     return columns

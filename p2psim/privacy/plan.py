@@ -113,7 +113,7 @@ class Plan:
         """ε that a record of each agent may lose, shape (N,)."""
         return self.limit.epsilon if self.limit.promise is None else self.limit.promise
 
-    @property
+    @cached_property
     def limits(self) -> np.ndarray | None:
         """The one number an agent that privacy tells the network; None where nobody is limited."""
         return None if (self.releases == UNLIMITED).all() else self.releases
@@ -138,11 +138,20 @@ class Plan:
         """Sensitivity of a release for the records as scaled, shape (N,)."""
         return self.mechanism.sensitivity_of(self.moved / self.scale_records, self.dimension)
 
-    @property
+    @cached_property
     def stretch(self) -> np.ndarray:
         """What the real records' loss of a release is times the claimed one, shape (N,): the scale of the records."""
         claimed, unmoved = self.claimed_sensitivity, np.full(self.budget.size, float(self.scale_records))
         return np.divide(self.sensitivity, claimed, out=unmoved, where=claimed > 0)
+
+    @cached_property
+    def claims_are_real(self) -> bool:
+        """Whether the real records lose what is claimed for the records as scaled."""
+        claimed, real = self.limit.start, self.limit.start_real
+        alike = claimed is real or (
+            claimed is not None and real is not None and np.array_equal(claimed, real)
+        )
+        return alike and bool((self.stretch == 1).all())
 
     def totals(self, parts: Iterable[Releases]) -> Totals | None:
         """Sums of weights that a clairvoyant allocation divides by; None, and nothing is read, for any other.
@@ -217,12 +226,17 @@ class Plan:
         return scales
 
     @cached_property
-    def _scale_of_each(self) -> np.ndarray:
-        """Scale of the noise of each agent's releases, shape (N,), where all of an agent's are alike."""
+    def claimed_of_each(self) -> np.ndarray:
+        """Claimed loss of each agent's releases, shape (N,), where all of an agent's are alike."""
         agents = np.arange(self.budget.size)
         with np.errstate(all="ignore"):  # of those who may release nothing, which nobody looks up
-            first = Releases(agents, np.zeros_like(agents), np.zeros_like(agents))
-            return noise_scales(self.claimed_sensitivity, self.claimed(first))
+            return self.claimed(Releases(agents, np.zeros_like(agents), np.zeros_like(agents)))
+
+    @cached_property
+    def _scale_of_each(self) -> np.ndarray:
+        """Scale of the noise of each agent's releases, shape (N,), where all of an agent's are alike."""
+        with np.errstate(all="ignore"):
+            return noise_scales(self.claimed_sensitivity, self.claimed_of_each)
 
     def noise(self, unit: np.ndarray, releases: Releases, totals: Totals | None = None) -> np.ndarray:
         """Noise of releases, shape (releases, p), from what the mechanism drew for them; parameters as in `claimed`."""
@@ -232,15 +246,19 @@ class Plan:
             else unit
         )
 
-    def epsilon(self, accountant: str, charges: Charges) -> np.ndarray:
+    def epsilon(self, accountant: str, charges: Charges, lost: np.ndarray | None = None) -> np.ndarray:
         """ε of a record of each agent, whoever else holds it, by an accountant, shape (N,).
 
-        At the limit's δ; infinite without noise, once something was released.
+        At the limit's δ; infinite without noise, once something was released, and of those who are ``lost``, shape
+        (N,), whatever the accountant says.
         """
-        if self.mechanism.is_private:
-            spent = ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
+        charged = charges.offsets[1:] > charges.offsets[:-1]
+        if not self.mechanism.is_private or (lost is not None and lost[charged].all()):
+            spent = np.where(charged, np.inf, 0.0)
         else:
-            spent = np.where(np.diff(charges.offsets) > 0, np.inf, 0.0)
+            spent = ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
+            if lost is not None:
+                spent = np.where(lost, np.inf, spent)
         return of_shared_record(spent, self.limit.holders)
 
     def charges(self, claims: Claims, start: np.ndarray | None = None) -> Charges:
@@ -295,5 +313,4 @@ class Claims:
             return cls(releases.agents[order], plan.claimed(releases, totals)[order])
         made = np.bincount(releases.agents, minlength=plan.budget.size)
         agents = np.flatnonzero(made)
-        none = np.zeros(agents.size, np.int64)
-        return cls(agents, plan.claimed(Releases(agents, none, none)), made[agents].astype(float))
+        return cls(agents, plan.claimed_of_each[agents], made[agents].astype(float))

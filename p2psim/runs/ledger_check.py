@@ -84,7 +84,7 @@ def faults(
     drawn_up = ledger(plan, lost_releases, lost.deliveries, releases, totals, accountants, held)
     drawn_up |= zip(_VIOLATIONS, (caveats.found, caveats.steps, caveats.sizes), strict=True)
     yield from _different("ledger", rows, drawn_up)
-    yield from _different("agents", tables["agents"], cell.agents())
+    yield from _different("agents", tables["agents"], cell.agents)
     links = link_table(cell.setup.network.links, float(events["time"][-1]), cell.setup.time)
     if len(tables["links"]) != links["a"].size:
         yield f"links: it has {len(tables['links'])} rows, and the scenario gives {links['a'].size}"

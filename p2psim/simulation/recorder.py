@@ -83,7 +83,10 @@ class Recorder:
         if not self._begun and (last > 0 or commits.size):
             self._begun = True
             first = min(int(upto(events["time"], 0.0)), *commits[:1].tolist(), events.size)
-            places, steps, times = np.append(first, places), np.append(0, steps), np.append(0.0, times)
+            firsts, columns = (first, 0, 0.0), (places, steps, times)
+            places, steps, times = (
+                np.concatenate([[one], more]) for one, more in zip(firsts, columns, strict=True)
+            )
         self._step += commits.size
         self._time = last
         return Marks(places, steps, times)
@@ -234,7 +237,7 @@ class Spending:
 
     def __init__(self, record: RecordSection, plan: Plan, totals: Totals | None):
         self._of_all, self._of_each = (
-            bool(SPENDING.keys() & kept) for kept in (record.metrics, record.per_agent)
+            any(name in SPENDING for name in kept) for kept in (record.metrics, record.per_agent)
         )
         self._on = self._of_all or self._of_each
         self._plan, self._totals = plan, totals

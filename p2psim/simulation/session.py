@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from p2psim.core.randomness import Streams
-from p2psim.network.simulation import simulate_events
 from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
@@ -67,9 +66,7 @@ class EventCache:
             return
         self._key, self._chunks = (), []
         network, plan = setup.network, setup.plan
-        events = simulate_events(
-            network, streams, commits=setup.commits, time=setup.time, limits=setup.limits, engine=engine
-        )
+        events = setup.events(streams, engine)
         noise_key = streams.key("noise")
         checker = setup.checker() if check else None
         counter, kept = ReleaseCounter.empty(network.links.agents, setup.queries), 0

@@ -29,6 +29,8 @@ from p2psim.simulation.workspace import Workspace
 #: What simulations of this process share.
 SESSION = Session()
 
+_NO_EVENTS, _NO_RELEASES = np.empty(0, EVENT), joined([])
+
 
 def simulate(
     scenario: Scenario, replica: int, workspace: Workspace, check_events: bool = False, share: bool = True
@@ -69,7 +71,7 @@ def simulate(
     replay = cell.replay(streams)
     recorder = Recorder(record.every)
     watch, spending = NetworkWatch(record, setup.network, setup.time), Spending(record, setup.plan, totals)
-    events = [event_table(np.empty(0, EVENT))] if record.events else []
+    events = [event_table(_NO_EVENTS)] if record.events else []
     noises = [np.empty((0, setup.dimension))]
     released: list[Releases] = []
     losses = LostReleases(setup.network, setup.limits, setup.time)
@@ -92,8 +94,8 @@ def simulate(
     exhausted = cache.ended == "exhausted"
     early = early_end_notice(setup, counter.made, counter.commits, last) if exhausted else []
     marks = recorder.finish(None if early else setup.time)
-    watch.feed(np.empty(0, EVENT), marks)
-    spending.feed(joined([]), marks)
+    watch.feed(_NO_EVENTS, marks)
+    spending.feed(_NO_RELEASES, marks)
     result, releases = replay.finish(marks), joined(released)
     caveats = cell.caveats(replay.violations)
     lost = losses.releases * setup.queries, losses.deliveries
@@ -101,7 +103,7 @@ def simulate(
         ended=cache.ended,
         series=result.series + watch.finish() + spending.finish(),
         ledger=ledger(setup.plan, *lost, releases, totals, scenario.privacy.accountant, caveats),
-        agents=cell.agents(),
+        agents=cell.agents,
         columns=tuple(events),
         links=link_table(setup.network.links, last, setup.time) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,

@@ -1,6 +1,7 @@
 """Whole runs under every accountant: budgets hold, ledgers add up, and plain recomputation agrees."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -225,6 +226,38 @@ class TestLedger:
         broken = Violations.none(3)._replace(counts=np.array([0, 2, 0]))
         losses = real_charges(plan, Claims.of(plan, releases, None), Caveats(broken)).loss
         assert np.isinf(losses).tolist() == [False, True, False]
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        who=st.lists(st.integers(0, 2), max_size=20),
+        broken=st.lists(st.booleans(), min_size=3, max_size=3),
+        void=st.booleans(),
+        holders=st.integers(1, 3),
+        scaled=st.sampled_from([1.0, 4.0]),
+        starts=st.none() | st.just(np.array([0.1, 0.0, 2.0])),
+    )
+    def test_nothing_guaranteed_costs_everything_and_everyone_who_shares_it(
+        self, plan, who, broken, void, holders, scaled, starts
+    ):
+        """ε of each agent's releases and start, infinite where its bound is broken; then of a record of several."""
+        limit = replace(plan.limit, holders=holders, start=starts, start_real=starts)
+        plan = replace(plan, limit=limit, scale_records=scaled)
+        agents = np.array(sorted(who), np.int64)
+        numbers = np.array([k - agents.tolist().index(agent) for k, agent in enumerate(agents)], np.int64)
+        releases = Releases(agents, numbers, np.arange(agents.size))
+        found = Violations.none(3)._replace(counts=np.array(broken, np.int64))
+        none = np.zeros(3, np.int64)
+        book = ledger(plan, none, none, releases, None, ("basic", "kov"), Caveats(found, void))
+        losses = plan.claimed(releases) * plan.stretch[agents]
+        for name in ("basic", "kov"):
+            alone = []
+            for agent in range(3):
+                own = losses[agents == agent].tolist() + ([] if starts is None else [starts[agent]])
+                spent = ACCOUNTANTS[name].epsilon(Charges.of(LAPLACE, own), DELTA)[0]
+                alone.append(np.inf if own and (broken[agent] or void) else spent)
+            others = [sorted(alone[:i] + alone[i + 1 :], reverse=True)[: holders - 1] for i in range(3)]
+            expected = [own + sum(more) for own, more in zip(alone, others, strict=True)]
+            np.testing.assert_allclose(book[f"epsilon_{name}"], expected, rtol=1e-12)
 
 
 class TestGaussian:

@@ -17,7 +17,7 @@ the kernel, and the driver makes room.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -87,8 +87,6 @@ class LearnerReplay(ABC):
         start: np.ndarray | None = None,
     ):
         self._problem, self._grid = problem, rule.grid
-        self._mail = InFlight.of(self.vectors * problem.dimension)
-        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(problem.owners, np.int64)
         mends = rule.how == FROM_MENDED_SUMS and sampling is None
         reaches, nearest = problem.reaches(rule.clip, rule.order) if mends else (np.empty(0), np.empty(0))
         self._held = OwnerRecords(
@@ -96,13 +94,28 @@ class LearnerReplay(ABC):
             unwritten(problem.gram), unwritten(problem.moment), unwritten(problem.energy), problem.optimum,
             reaches, nearest, rule.suspects, rule.suspect_offsets,
         )  # fmt: skip
-        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
-        self.violations = Violations.none(problem.owners)
-        self._begin(method, np.zeros(problem.dimension) if start is None else start)
+        self._start = np.zeros(problem.dimension) if start is None else start
+        self._prepare(method)
+        self._begin(sampling)
+
+    def again(self, sampling: Sampling | None) -> Self:
+        """Another replica, at its beginning, with batches of its own; there are some where this one has some."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._begin(sampling)
+        return other
 
     @abstractmethod
-    def _begin(self, method: Any, start: np.ndarray) -> None:
+    def _prepare(self, method: Any) -> None:
+        """Put together what the kernel takes of the method, which all replicas have in common."""
+
+    def _begin(self, sampling: Sampling | None) -> None:
         """Set up what the kernel keeps between chunks."""
+        problem = self._problem
+        self._batch = None if sampling is None else sampling.for_kernel(problem.records)
+        self._mail = InFlight.of(self.vectors * problem.dimension)
+        self._commits, self._counts = np.zeros(1, np.int64), np.zeros(problem.owners, np.int64)
+        self.violations = Violations.none(problem.owners)
 
     def feed(self, events: np.ndarray, noise: np.ndarray, stops: np.ndarray = _NOWHERE) -> np.ndarray:
         """Replay the next chunk.
@@ -314,16 +327,9 @@ class StarReplay(LearnerReplay):
 
     vectors = 2
 
-    def _begin(self, method: StarMethod, start: np.ndarray) -> None:
+    def _prepare(self, method: StarMethod) -> None:
         problem = self._problem
-        owners, p = problem.owners, problem.dimension
-        self._theta = np.empty((owners + 1, p))
-        self._theta[:] = start
-        self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
-        self._queries = _queries(2, owners, p)
-        self._arrived, self._arrived_version = np.zeros(2 * p), np.zeros(1, np.int64)
-        self._mean = np.empty(p)
-        weighting = method.weighting or Weighting.equal(owners)
+        weighting = method.weighting or Weighting.equal(problem.owners)
         self._weights = (
             weighting.at_learner, weighting.at_owner, weighting.estimated,
             weighting.staleness.code, weighting.staleness.numbers[0],
@@ -331,6 +337,16 @@ class StarReplay(LearnerReplay):
         self._method = (
             method.step, method.learner_weight, method.overwrite, problem.shares, problem.l2, problem.theta_max
         )  # fmt: skip
+
+    def _begin(self, sampling: Sampling | None) -> None:
+        super()._begin(sampling)
+        owners, p = self._problem.owners, self._problem.dimension
+        self._theta = np.empty((owners + 1, p))
+        self._theta[:] = self._start
+        self._asked, self._asked_version = np.zeros((owners, p)), np.zeros(owners, np.int64)
+        self._queries = _queries(2, owners, p)
+        self._arrived, self._arrived_version = np.zeros(2 * p), np.zeros(1, np.int64)
+        self._mean = np.empty(p)
 
     def _replay(
         self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep

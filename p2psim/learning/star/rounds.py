@@ -16,6 +16,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, SEND
+from p2psim.learning.batches import Sampling
 from p2psim.learning.in_flight import DONE, copy_row, post, take
 from p2psim.learning.owner_kernel import project, snapped
 from p2psim.learning.star.algorithms import Lies, RoundMethod
@@ -119,15 +120,11 @@ class RoundsReplay(LearnerReplay):
 
     step_name = "round"
 
-    def _begin(self, method: RoundMethod, start: np.ndarray) -> None:
+    def _prepare(self, method: RoundMethod) -> None:
         problem = self._problem
-        owners, p = problem.owners, problem.dimension
-        self._models = np.zeros((method.steps.size + 2, p))
-        self._models[[0, -1]] = start
-        self._arrived, self._has = np.zeros((owners, p)), np.zeros(owners, np.bool_)
-        self._averages = method.averages
+        self._rounds, self._averages = method.steps.size, method.averages
         theta_max = problem.theta_max if method.projects else np.inf
-        lies = method.lies or Lies.none(owners, p)
+        lies = method.lies or Lies.none(problem.owners, problem.dimension)
         self._method = (
             method.steps, problem.shares, problem.l2, theta_max,
             method.averages, method.keep, method.take, int(method.newest), method.clip, method.trim,
@@ -137,6 +134,13 @@ class RoundsReplay(LearnerReplay):
         self._weights = (
             weighting.at_learner, weighting.at_owner, weighting.estimated, method.by_answered
         )  # fmt: skip
+
+    def _begin(self, sampling: Sampling | None) -> None:
+        super()._begin(sampling)
+        owners, p = self._problem.owners, self._problem.dimension
+        self._models = np.zeros((self._rounds + 2, p))
+        self._models[[0, -1]] = self._start
+        self._arrived, self._has = np.zeros((owners, p)), np.zeros(owners, np.bool_)
 
     def _replay(
         self, events: np.ndarray, start: int, noise: np.ndarray, noise_row: np.ndarray, keep: Keep

@@ -9,6 +9,7 @@ networks are a `p2psim.network.compiled_engine.run.MachineRun`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ from p2psim.network.verify_messages import NEVER
 if TYPE_CHECKING:
     from p2psim.network.compiled_engine.run import MachineRun
     from p2psim.network.section import Network, RunSetup
+    from p2psim.network.spec import CompiledExchange
 
 #: Writes events to an array, and returns how many.
 Fill = Callable[[np.ndarray], int]
@@ -124,14 +126,14 @@ def _tell(out, at, now, i, first, near, indices, version, release, wire, counter
     return at + 1 + near
 
 
-def open_run(setup: RunSetup) -> IdealRun | MachineRun:
-    """A run of the compiled engine."""
-    if _takes_no_time(setup.network):
-        return IdealRun(setup)
+def kind_of_run(network: Network) -> Callable[[RunSetup], IdealRun | MachineRun]:
+    """What begins runs of a network in the compiled engine."""
+    if _takes_no_time(network):
+        return partial(IdealRun, form=network.exchange.compiled(network.links))
     # Here: it takes a while to load, and many networks do without.
     from p2psim.network.compiled_engine.run import MachineRun
 
-    return MachineRun(setup)
+    return MachineRun
 
 
 def _takes_no_time(network: Network) -> bool:
@@ -155,10 +157,10 @@ def _takes_no_time(network: Network) -> bool:
 class IdealRun:
     """One run in which no message takes time."""
 
-    def __init__(self, setup: RunSetup):
+    def __init__(self, setup: RunSetup, form: CompiledExchange):
         network, self._rates, self._streams, limits, commits, time, self._chunk = setup
         n, most = network.links.agents, np.iinfo(np.int64).max
-        self._network, self._form = network, network.exchange.compiled(network.links)
+        self._network, self._form = network, form
         self._misses, self._wire = _misses(network, self._streams), _wire(network, self._streams)
         self._time = time if time is not None else np.inf
         self._progress = ideal.Progress(
@@ -199,8 +201,10 @@ class IdealRun:
         places, begun = np.zeros(n, np.int64), np.zeros(n, np.int64)
         hears, one_sided = self._network.updates == "hear", not self._network.answerer_releases
         pattern, asks = st.PATTERNS[form.pattern], form.arrays.get("asks")
-        peer_key, miss_key = self._streams.key("peers"), self._streams.key("availability")
         indices = links.indices if pattern != st.REQUEST else None
+        # A key that nothing is drawn with need not be found.
+        peer_key = key if indices is None else self._streams.key("peers")
+        miss_key = key if self._misses is None else self._streams.key("availability")
 
         def fill(out: np.ndarray) -> int:
             return _fill(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from p2psim.privacy.accounting.charges import LEAST, Charges
+from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, is_pure
 
 #: Of more agents or releases than these no ε is kept: it would take too much memory.
@@ -69,6 +69,8 @@ class Accountant(ABC):
     def epsilon(self, charges: Charges, delta: float) -> np.ndarray:
         """ε of each agent at δ, shape (N,): never less than the truth; infinite where nothing is guaranteed.
 
+        It may be kept, and cannot be written to where it is.
+
         Parameters
         ----------
         charges : Charges
@@ -82,6 +84,11 @@ class Accountant(ABC):
         """
         if not 0 <= delta < 1:
             raise ValueError(f"δ must be in [0, 1), got {delta}")
+        if not delta and charges.are_single:  # to see who differs would take longer than to add
+            self._check(charges)
+            sums = basic_sums(charges)
+            sums.setflags(write=False)
+            return sums
         few = max(charges.loss.size, charges.agents) <= _MOST_KEPT
         return kept_epsilon(self, charges, delta) if few else self._epsilon(charges, delta)
 
@@ -90,7 +97,7 @@ class Accountant(ABC):
             simple = basic_sums(sane)
             return np.maximum(np.minimum(simple, self.epsilon_bound(sane, delta)) if delta else simple, 0.0)
 
-        return self._guarded(charges, capped, np.inf, only_adds=not delta)
+        return self._guarded(charges, capped, np.inf)
 
     def delta(self, charges: Charges, epsilon: float) -> np.ndarray:
         """δ of each agent at ε, shape (N,): never less than the truth; 1 where nothing is guaranteed.
@@ -117,22 +124,15 @@ class Accountant(ABC):
 
         return self._guarded(charges, capped, 1.0)
 
-    def _guarded(
-        self,
-        charges: Charges,
-        measure: Callable[[Charges], np.ndarray],
-        lost: float,
-        only_adds: bool = False,
-    ) -> np.ndarray:
-        """Measure agents that differ and whose losses are all finite; the others have lost everything.
-
-        Where ``measure`` only adds up, to see which agents differ takes longer than to measure all of them.
-        """
-        single = only_adds and (charges.offsets[1:] - charges.offsets[:-1] <= 1).all()
-        few, places = charges.condensed if not single or (charges.loss < LEAST).any() else (charges, ...)
+    def _check(self, charges: Charges) -> None:
         for noise in charges.used:
             if not self.supports(noise):
                 raise ValueError(f"{self.name} cannot account for {noise.name} releases")
+
+    def _guarded(self, charges: Charges, measure: Callable[[Charges], np.ndarray], lost: float) -> np.ndarray:
+        """Measure agents that differ and whose losses are all finite; the others have lost everything."""
+        self._check(charges)
+        few, places = charges.condensed
         finite = np.ones(few.agents, bool)
         finite[few.owners[np.isinf(few.loss)]] = False
         measured = np.full(few.agents, lost)

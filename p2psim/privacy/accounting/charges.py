@@ -68,6 +68,12 @@ class Charges:
         return self.offsets.size - 1
 
     @property
+    def are_single(self) -> bool:
+        """Whether each agent has one at most, none of them smaller than `LEAST`: nothing can be put together."""
+        spread = self.offsets.size > self.loss.size and (self.offsets[1:] - self.offsets[:-1]).max() <= 1
+        return bool(spread and self.loss.min(initial=np.inf) >= LEAST)
+
+    @property
     def counts(self) -> np.ndarray:
         """How many releases each stands for, shape (releases,)."""
         return np.ones(self.loss.size) if self.count is None else self.count
@@ -94,9 +100,9 @@ class Charges:
         """Noises that some release has."""
         return tuple(self.noises[k] for k in self._kinds())
 
-    def _kinds(self) -> np.ndarray:
+    def _kinds(self) -> Sequence[int]:
         """Places of the noises that some release has; of one noise without a look at each release."""
-        return np.arange(min(1, self.kind.size)) if len(self.noises) == 1 else np.unique(self.kind)
+        return range(min(1, self.kind.size)) if len(self.noises) == 1 else np.unique(self.kind).tolist()
 
     @cached_property
     def owners(self) -> np.ndarray:
@@ -118,8 +124,10 @@ class Charges:
         """Sum of each agent's values (…, releases) over all that they stand for, in extended precision: (…, N)."""
         total = np.zeros((*values.shape[:-1], self.agents))
         some = self.offsets[1:] > self.offsets[:-1]
-        if some.any():
-            wide = values.astype(np.longdouble) * self.counts
+        if values.size:
+            wide = values.astype(np.longdouble)
+            if self.count is not None:
+                wide *= self.count
             with np.errstate(over="ignore"):
                 total[..., some] = np.add.reduceat(wide, self.offsets[:-1][some], axis=-1)
         return total

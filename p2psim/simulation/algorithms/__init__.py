@@ -218,6 +218,7 @@ class PreparedCell(ABC):
         void = void or (tune is not None and tune.validation == "split")
         return Caveats(violations, void, self.has_data_dependent_step)
 
+    @cached_property
     def agents(self) -> dict[str, np.ndarray]:
         """Columns of the table of agents, from ``index`` on."""
         case, records = self.case, self.problem.records

@@ -278,10 +278,15 @@ class LearnerCell(PreparedCell):
 
     def replay(self, streams: Streams) -> RecordedLearnerReplay:
         """See `PreparedCell.replay`."""
-        replay = self.compiled(self.problem, self.method, self.rule, self.sampling(streams))
+        replay = self._replay.again(self.sampling(streams))
         return RecordedLearnerReplay(replay, self.problem, self._owners, self.scenario.record, self._groups)
 
-    @property
+    @cached_property
+    def _replay(self) -> LearnerReplay:
+        """One of any replica, at its beginning."""
+        return self.compiled(self.problem, self.method, self.rule, self.sampling(Streams()))
+
+    @cached_property
     def _groups(self) -> tuple[str, ...] | None:
         return agents.kinds_of(self.scenario, self.case.groups, self.setup.network.links)
 

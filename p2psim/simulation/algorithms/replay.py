@@ -7,6 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from p2psim.learning.batches import POISSON, GradientRule, batch_of
 from p2psim.learning.losses import Loss
 from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
+from p2psim.network.simulation import EventStream, event_source
 from p2psim.network.verify import EventChecker
 from p2psim.privacy.plan import Limit, Plan
 from p2psim.privacy.planning import plan
@@ -62,7 +64,17 @@ class ReplaySetup:
     key: str
     queries: int = 1
 
-    @property
+    @cached_property
+    def _sources(self) -> dict[str, Callable[[Streams], EventStream]]:
+        return {}
+
+    def events(self, streams: Streams, engine: str) -> EventStream:
+        """Events of a replica, by its random streams and what makes them."""
+        if engine not in self._sources:
+            self._sources[engine] = event_source(self.network, self.commits, self.time, self.limits, engine)
+        return self._sources[engine](streams)
+
+    @cached_property
     def limits(self) -> np.ndarray | None:
         """The most releases that each agent may make, shape (n,); None where nobody is limited."""
         limits = self.plan.limits
