@@ -19,7 +19,7 @@ from p2psim.core.errors import InputError
 from p2psim.core.faults import ordered
 from p2psim.core.nodes import Node, at, place_of, plain
 from p2psim.core.options import INT64
-from p2psim.scenario.fields import AnyScenario, ScenarioFields, validated
+from p2psim.scenario.fields import AnyScenario, ScenarioFields, explicit, validated
 from p2psim.scenario.sweep import combinations, read_sweep, steps_of, swept_keys, too_many, with_value
 from p2psim.scenario.tuning import with_choice
 
@@ -93,6 +93,8 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     base = node.without("sweep", "figure", "labels")
     valid: list[tuple[AnyScenario, str]] = []
     numbers: dict[str, int] = {}
+    # Most sections of a cell are those of the one before, and so are their plain values.
+    last, known = None, dict[int, Any]()
     for index, combination in enumerate(combinations(axes)):
         node = base
         for key, value in combination.items():
@@ -100,12 +102,12 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         if tune is not None:
             node = with_choice(node, tune, index)
         try:
-            cell = validated(type(scenario), node)
+            cell = last = validated(type(scenario), node, last)
         except InputError as error:
             faults += error.faults
             continue
         faults += map(cell.locate, check_consistency(cell))
-        hashed = _content_of_cell(cell, combination)
+        hashed = _content_of_cell(cell, combination, known)
         if hashed in numbers:
             place = next((value.place for value in reversed(combination.values())), base.place)
             faults.append(at(place, "sweep", f"cell {index} is the same as cell {numbers[hashed]}"))
@@ -125,13 +127,15 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     return list(grid)
 
 
-def content(scenario: ScenarioFields) -> str:
+def content(scenario: ScenarioFields, known: dict[int, Any] | None = None) -> str:
     """Hash what determines the results of a scenario without a sweep.
 
     Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
-    that the preparation finds. ``independent`` draws of a cell are told apart by it.
+    that the preparation finds. ``independent`` draws of a cell are told apart by it. `known` are plain values of
+    sections by their ids, of scenarios that are kept meanwhile.
     """
-    return _hash(_tree_without(scenario, "name", "replicas", "record", "sweep", "figure", "labels"))
+    out = ("name", "replicas", "record", "sweep", "figure", "labels")
+    return _hash(_tree_without(scenario, *out, known=known))
 
 
 def identity(scenario: ScenarioFields) -> str:
@@ -152,11 +156,19 @@ def identity(scenario: ScenarioFields) -> str:
     return _hash(tree)
 
 
-def _tree_without(scenario: ScenarioFields, *sections: str) -> dict[str, Any]:
+def _tree_without(
+    scenario: ScenarioFields, *sections: str, known: dict[int, Any] | None = None
+) -> dict[str, Any]:
     """Plain values of a scenario without some sections, the engine, and what the preparation finds."""
-    tree = scenario.resolved()
-    del tree["network"]["engine"]
-    return {key: entry for key, entry in tree.items() if key not in (*sections, "fitted")}
+    known, tree = {} if known is None else known, {}
+    for name, entry in scenario:
+        if name in (*sections, "fitted") or (entry is None and name in scenario.unsaid):
+            continue
+        if id(entry) not in known or not isinstance(entry, BaseModel):
+            known[id(entry)] = explicit(entry, digests=True)
+        tree[name] = known[id(entry)]
+    tree["network"] = {name: entry for name, entry in tree["network"].items() if name != "engine"}
+    return tree
 
 
 def display(value: Any, also: Collection[str] = ()) -> str:
@@ -199,11 +211,12 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
     return value
 
 
-def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, Node]) -> str:
+def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, Node], known: dict[int, Any]) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
     keys = [key for key in combination if key == "network.engine" or steps_of(key)[0] == "record"]
     beside = {key: plain(combination[key]) for key in keys}
-    return _hash([content(scenario), beside]) if beside else content(scenario)
+    hashed = content(scenario, known)
+    return _hash([hashed, beside]) if beside else hashed
 
 
 def _remove(tree: Any, steps: Sequence[str]) -> None:

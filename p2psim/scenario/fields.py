@@ -269,8 +269,10 @@ def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
     return str(value.digest) if digests and not isinstance(value, float) else value
 
 
-def validated(model: type[AnyScenario], node: Node) -> AnyScenario:
+def validated(model: type[AnyScenario], node: Node, like: AnyScenario | None = None) -> AnyScenario:
     """Check the structure of a scenario, section by section, but not its sweep.
+
+    Sections that were written in the same place as those of another scenario, `like`, are taken from there.
 
     Raises
     ------
@@ -279,7 +281,7 @@ def validated(model: type[AnyScenario], node: Node) -> AnyScenario:
     """
     if not isinstance(node.content, dict):
         raise InputError(at(node.place, "", "must be a mapping with name, network, data and learning"))
-    scenario, _, _ = attempted(model, node)
+    scenario, _, _ = attempted(model, node, like)
     if isinstance(scenario, ValidationError):
         broken = failures() if _names_a_stranger(scenario) else ()
         raise InputError(*faults_of(scenario, model, node), *broken) from None
@@ -290,8 +292,20 @@ def validated(model: type[AnyScenario], node: Node) -> AnyScenario:
     return scenario
 
 
+#: Sections of which each is checked by itself.
+_SECTIONS = ("network", "data", "learning", "privacy", "record")
+
+
+def _is_of(like: ScenarioFields | None, name: str, entry: Node) -> bool:
+    """Whether a section is that of another scenario, where it stands in the same place."""
+    if like is None or like._origin.node is None or like._origin.node.child(name) is not entry:
+        return False
+    # What is recorded follows from the other sections where the file does not say it.
+    return name in _SECTIONS and (name != "record" or entry.child("metrics") is not None)
+
+
 def attempted(
-    model: type[AnyScenario], node: Node
+    model: type[AnyScenario], node: Node, like: AnyScenario | None = None
 ) -> tuple[AnyScenario | ValidationError, Any, dict[str, Any]]:
     """Return a scenario, or what is wrong with it; and the values and the context that were validated.
 
@@ -299,7 +313,11 @@ def attempted(
     """
     # Relative paths of data files start from the scenario's folder, or from where a program runs that composes one.
     folder = str(Path(node.place.path).absolute().parent if node.place.path else Path.cwd())
-    tree, context = plain(node), {"folder": folder}
+    context = {"folder": folder}
+    tree = {
+        name: getattr(like, name) if _is_of(like, name, entry) else plain(entry)
+        for name, entry in node.content.items()
+    }
     while True:
         try:
             return model.model_validate(tree, context=context), tree, context

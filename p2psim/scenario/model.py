@@ -207,12 +207,12 @@ def _values_of(node: Node, axes: list[Axis], faults: list[Fault]) -> dict[str, l
     values_of: dict[str, list[Any]] = {}
     if not isinstance(node.content, dict):
         return values_of
-    bare = node.without("sweep")
+    bare, cell = node.without("sweep"), None
     for key, values, place in chain.from_iterable(axes):
         values_of[key] = []
         for value in values:
             try:
-                cell = validated(Scenario, with_value(bare, key, value, place))
+                cell = validated(Scenario, with_value(bare, key, value, place), cell)
                 values_of[key].append(explicit(value_at(cell, steps_of(key))))
             except InputError as error:
                 faults += error.faults

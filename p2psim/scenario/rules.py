@@ -123,8 +123,10 @@ def _kinds(scenario: ScenarioFields) -> Iterator[Fault]:
     topology = scenario.network.topology
     if by == "block" and not topology.block_sizes(topology.size or 2):
         yield Fault(f"block needs a topology that is drawn in blocks, got {topology.kind}", "record.by")
+    if by is None:
+        return
     of_each = [name for name, metric in GRAPH_METRICS.items() if metric.each]
-    if by is not None and not set(of_each) & set(scenario.record.metrics):
+    if not set(of_each) & set(scenario.record.metrics):
         known = [name for name in of_each if name in meanings_of(scenario)]
         which = f"; such are {', '.join(known)}" if known else ""
         message = f"has no effect: record.metrics has no metric that single agents have{which}"
@@ -273,16 +275,15 @@ def _check_mapping(
 
 def _metrics(scenario: ScenarioFields) -> Iterator[Fault]:
     record = scenario.record
-    known = meanings_of(scenario)
-    if not known.keys() >= {*record.metrics, *record.per_agent} and load_installed():
-        known = meanings_of(scenario)
+    if not all(_knows(scenario, name) for name in (*record.metrics, *record.per_agent)):
+        load_installed()
     kept = (record.metrics, record.per_agent, record.events, record.noise, record.models, record.data)
     if not any(kept):
         message = "is empty, and nothing else is kept; add a metric, such as relative_fitness"
         yield Fault(message, "record.metrics")
     for key, name in named_metrics(record):
-        if name not in known:
-            yield _unknown_metric(scenario, name, known, key)
+        if not _knows(scenario, name):
+            yield _unknown_metric(scenario, name, meanings_of(scenario), key)
         elif key.startswith("record.per_agent") and not parts("metric")[name].each:
             yield Fault(f"{name} is one number for all agents; record it under metrics", key)
 
@@ -300,11 +301,20 @@ def _unknown_metric(scenario: ScenarioFields, name: str, known: Mapping[str, str
 
 def meanings_of(scenario: ScenarioFields) -> dict[str, str]:
     """What can be recorded with the scenario's algorithm, and what it means."""
-    algorithm = scenario.learning.algorithm
-    fitting = {name: one for name, one in GRAPH_METRICS.items() if algorithm.objective in one.objectives}
-    own = METRICS if algorithm.objective == "fitness" else {}
-    facts = {} if algorithm.star_exchanges else GRAPH_FACTS
-    return meanings(own, fitting, facts, NETWORK_METRICS, SPENDING)
+    all_of_them = meanings(METRICS, GRAPH_METRICS, GRAPH_FACTS, NETWORK_METRICS, SPENDING)
+    return {name: meaning for name, meaning in all_of_them.items() if _knows(scenario, name)}
+
+
+def _knows(scenario: ScenarioFields, name: str) -> bool:
+    """Whether a metric can be recorded with the scenario's algorithm."""
+    algorithm, of_graph = scenario.learning.algorithm, GRAPH_METRICS.get(name)
+    return (
+        (algorithm.objective == "fitness" and name in METRICS)
+        or (of_graph is not None and algorithm.objective in of_graph.objectives)
+        or (not algorithm.star_exchanges and name in GRAPH_FACTS)
+        or name in NETWORK_METRICS
+        or name in SPENDING
+    )
 
 
 def all_meanings() -> dict[str, str]:

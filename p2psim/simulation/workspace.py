@@ -30,7 +30,7 @@ from p2psim.simulation.prepared import PreparedData
 #: Problems that a process keeps open. Cells of one replica follow each other, and few differ in their data.
 _OPEN = 8
 
-#: Scenarios whose identifiers a process remembers.
+#: Identifiers that a process remembers.
 _KNOWN = 65_536
 
 
@@ -49,8 +49,8 @@ class Workspace:
     def __init__(self, directory: Path | None):
         self.directory = directory
         self._open: OrderedDict[str, PreparedData] = OrderedDict()
-        # Identifiers by the scenario's id; the scenario is kept with them, so that the id stays its own.
-        self._known: OrderedDict[tuple[int, int | None], tuple[Scenario, str]] = OrderedDict()
+        # Identifiers by the ids of the sections, which cells share; the scenario is kept, so that the ids stay theirs.
+        self._known: OrderedDict[tuple[int | None, ...], tuple[Scenario, str]] = OrderedDict()
 
     def case(self, scenario: Scenario, replica: int) -> PreparedData:
         """Case of a scenario (without a sweep) in one replica; on disk from now on, unless replicas draw their own.
@@ -103,7 +103,9 @@ class Workspace:
         return {} if scenario.data.redrawn else self.case(scenario, 0).fitted
 
     def _identify(self, scenario: Scenario, replica: int) -> str:
-        key = id(scenario), replica if scenario.data.redrawn else None
+        sections = (scenario.network, scenario.data, scenario.learning, scenario.record)
+        alone = id(scenario) if "data" in scenario.independent else None
+        key = *map(id, sections), scenario.seed, replica if scenario.data.redrawn else None, alone
         if key not in self._known:
             self._known[key] = scenario, _identify(scenario, replica)
             while len(self._known) > _KNOWN:

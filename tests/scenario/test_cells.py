@@ -37,6 +37,27 @@ def test_cells_are_kept_for_the_scenario_and_no_longer():
     assert [reference() for reference in alive] == [None] * 3
 
 
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        "privacy.epsilon: [10, 100]",
+        "learning.algorithm.horizon: [10, 2e1]",
+        "data.source.noise: [1, 2]\n  record.every: [5, 10]",
+        "network.channel.loss: [0.1, 0.2]\n  privacy.allocation.releases: [2, 3]",
+    ],
+)
+def test_a_cell_is_what_it_would_be_alone_and_shares_what_is_not_swept(sweep):
+    """Each cell equals the scenario of its own text, and has its hash, whatever the cell before it was."""
+    grid = cells(swept(f"sweep:\n  {sweep}\n"))
+    for cell in grid:
+        alone = Scenario.parse(cell.scenario.to_yaml())
+        assert alone == cell.scenario
+        assert content(alone) == content(cell.scenario)
+    keys = {key.split(".")[0] for key in grid[0].swept}
+    for section in {"network", "data", "learning", "privacy"} - keys:
+        assert len({id(getattr(cell.scenario, section)) for cell in grid}) == 1
+
+
 def test_a_grid_in_file_order_the_last_key_fastest():
     made = cells(swept("sweep:\n  seed: [1, 2]\n  privacy.epsilon: [5, 6, 7]\n"))
     assert [cell.swept for cell in made] == [
