@@ -49,26 +49,26 @@ def check(drawn: Drawn, events: np.ndarray) -> None:
 CHUNKS = st.tuples(st.integers(1, 400), st.integers(1, 400))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(drawn=networks(), chunks=CHUNKS)
 def test_event_by_event(drawn: Drawn, chunks: tuple[int, int]) -> None:
     compare(drawn, chunks)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(drawn=networks_with_compute(), chunks=CHUNKS)
 def test_event_by_event_where_agents_take_time_to_compute(drawn: Drawn, chunks: tuple[int, int]) -> None:
     compare(drawn, chunks)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(drawn=networks_with_short_times(), chunks=CHUNKS)
 def test_event_by_event_where_times_do_not_move_the_clock(drawn: Drawn, chunks: tuple[int, int]) -> None:
     compare(drawn, chunks)
 
 
 @pytest.mark.verification
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(drawn=st.one_of(networks(), networks_with_compute(), networks_with_short_times()), chunks=CHUNKS)
 def test_many_networks_event_by_event(drawn: Drawn, chunks: tuple[int, int]) -> None:
     compare(drawn, chunks)
@@ -86,7 +86,7 @@ def compare(drawn: Drawn, chunks: tuple[int, int]) -> None:
     assert ended in ("commits", "time", "exhausted")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(drawn=networks(), chunk=st.integers(1, 50))
 def test_chunks_are_pieces_of_one_stream(drawn: Drawn, chunk: int) -> None:
     whole, _ = drawn.play("array")
