@@ -195,3 +195,16 @@ def test_slope_bounds_are_attained_at_a_corner(loss, data):
 def test_slope_bounds_broadcast():
     for loss in ALL:
         assert loss.slope_bounds(np.ones(4), np.ones(4), 2.0).shape == (4,)
+
+
+@pytest.mark.parametrize("y", [-1.0, 1.0])
+def test_the_logistic_loss_at_scores_without_bound(y):
+    """Nothing is lost, and nothing learnt, of a record that is right beyond all numbers; of one that is wrong, all."""
+    code = Logistic().for_kernel()
+    assert [slope(code, z, y) for z in (y * math.inf, 0.0, -y * math.inf)] == [0.0, -y / 2, -y]
+    X, offsets = np.full((1, 1), 1e200), np.array([0, 1])
+    records = Records(code, X, np.array([y]), np.abs(X[:, 0]), offsets, math.inf, math.inf)
+    gradient = np.empty(1)
+    for theta, loss, pulled in ((1e200 * y, 0.0, 0.0), (-1e200 * y, math.inf, -y * 1e200)):
+        assert evaluate(records, 0, np.array([theta]), gradient)[0] == loss
+        assert gradient[0] == pulled
