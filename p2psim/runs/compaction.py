@@ -28,7 +28,7 @@ from p2psim.runs.store import Content
 from p2psim.runs.tables import Placed, StoredTables, merge
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import Until
-from p2psim.simulation.workspace import member_names, read_member, write_archive
+from p2psim.simulation.workspace import members_of, read_member, write_archive
 
 
 def finish(
@@ -106,11 +106,12 @@ def _merge_archive(path: Path, members: Iterator[tuple[str, np.ndarray]]) -> Non
 
 def _data_arrays(folder: Path, content: store.Content) -> Iterator[tuple[str, np.ndarray]]:
     """All prepared data as ``PROBLEM/array``, sorted: of the earlier archive and of the parts."""
-    places: dict[str, tuple[Path, str]] = {}
+    places: dict[str, tuple[Path, int]] = {}
     if "data.npz" in content.manifest.files:
-        places.update({name: (folder / "data.npz", name) for name in member_names(folder / "data.npz")})
+        path = folder / "data.npz"
+        places.update({name: (path, place) for name, place in members_of(path).items()})
     for path in (folder / store.PARTS / store.DATA).glob("[!.]*.npz"):
-        places.update({f"{path.stem}/{name}": (path, name) for name in member_names(path)})
+        places.update({f"{path.stem}/{name}": (path, place) for name, place in members_of(path).items()})
     for name in sorted(places):
         yield name, read_member(*places[name])
 

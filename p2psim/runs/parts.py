@@ -25,7 +25,7 @@ from p2psim.core.files import aside, sync
 from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.outcome import Outcome
-from p2psim.simulation.workspace import member_names, read_member, write_archive
+from p2psim.simulation.workspace import members_of, read_member, write_archive
 
 #: Version of the layout of parts; parts of another version are refused.
 PART_FORMAT = 4
@@ -269,14 +269,14 @@ class StoredPart:
 
     def array(self, name: str, key: RunKey) -> np.ndarray | None:
         """Noise or models of one simulation."""
-        member = f"{key[0]}/{key[1]}"
-        return read_member(self.path / f"{name}.npz", member) if member in self._members[name] else None
+        place = self._members[name].get(f"{key[0]}/{key[1]}")
+        return None if place is None else read_member(self.path / f"{name}.npz", place)
 
     @cached_property
-    def _members(self) -> dict[str, frozenset[str]]:
-        """Names of the arrays in each archive: most parts have none, and are asked for every simulation."""
+    def _members(self) -> dict[str, dict[str, int]]:
+        """Arrays in each archive: most parts have none, and are asked for every simulation."""
         paths = {name: self.path / f"{name}.npz" for name in ARCHIVES}
-        return {name: frozenset(member_names(path) if path.exists() else ()) for name, path in paths.items()}
+        return {name: members_of(path) if path.exists() else {} for name, path in paths.items()}
 
 
 def read_part(path: Path) -> StoredPart:
