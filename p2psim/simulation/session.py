@@ -1,9 +1,10 @@
 """What simulations of one process share: events and unit noise of a replica, and prepared cells."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,12 @@ class EventCache:
     def __init__(self) -> None:
         self._key: tuple[object, ...] = ()
         self._chunks: list[EventChunk] = []
+        self._facts: dict[Hashable, Any] = {}
         self.ended = ""
+
+    def facts(self, setup: ReplaySetup, streams: Streams, engine: str, check: bool) -> dict[Hashable, Any]:
+        """What cells have found in the events of a replica alone, for other cells; where it is not kept, nobody's."""
+        return self._facts if self._key == _key(setup, streams, engine, check) else {}
 
     def read(
         self, setup: ReplaySetup, streams: Streams, engine: str, check: bool, keep: bool = True
@@ -60,11 +66,11 @@ class EventCache:
         keep : bool
             Keep them in memory, for whoever reads them next, if they have room there.
         """
-        key = setup.key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), engine, check
+        key = _key(setup, streams, engine, check)
         if key == self._key:
             yield from self._chunks
             return
-        self._key, self._chunks = (), []
+        self._key, self._chunks, self._facts = (), [], {}
         network, plan = setup.network, setup.plan
         events = setup.events(streams, engine)
         noise_key = streams.key("noise")
@@ -86,6 +92,11 @@ class EventCache:
         self.ended = events.ended
         if kept <= most:
             self._key = key
+
+
+def _key(setup: ReplaySetup, streams: Streams, engine: str, check: bool) -> tuple[object, ...]:
+    """What tells replicas apart whose events or unit noise differ."""
+    return setup.key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), engine, check
 
 
 #: Cells that a process keeps.

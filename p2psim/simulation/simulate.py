@@ -4,9 +4,10 @@ The module also warns of runs that end early because every agent has made all re
 """
 
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from p2psim.privacy.ledger import ledger
 from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.record import EveryTime, between_records
 from p2psim.simulation.algorithms import Assessment, adapter_of, with_spent
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.outcome import Outcome, link_table, streams_of
-from p2psim.simulation.recorder import NetworkWatch, Recorder, Spending
+from p2psim.simulation.recorder import Marks, NetworkWatch, Recorder, Spending
 from p2psim.simulation.session import EventChunk, Session
 from p2psim.simulation.workspace import Workspace
 
@@ -69,48 +71,100 @@ def simulate(
     read = partial(cache.read, setup, streams, engine, check_events, share or setup.plan.clairvoyant)
     totals = setup.plan.totals(chunk.releases for chunk in read())
     replay = cell.replay(streams)
-    recorder = Recorder(record.every)
+    shared = partial(cache.facts, setup, streams, engine, check_events)
+    reader = _EventReader(setup, record.every, shared())
     watch, spending = NetworkWatch(record, setup.network, setup.time), Spending(record, setup.plan, totals)
     events = [event_table(_NO_EVENTS)] if record.events else []
     noises = [np.empty((0, setup.dimension))]
-    released: list[Releases] = []
-    losses = LostReleases(setup.network, setup.limits, setup.time)
-    counter, last = ReleaseCounter.empty(setup.network.links.agents), 0.0
     for chunk in read():
         noise = setup.plan.noise(chunk.unit, chunk.releases, totals)
-        marks = recorder.read(chunk.events, chunk.kinds)
+        marks = reader.read(chunk)
         replay.feed(chunk.events, noise, chunk.releases.places, marks)
         watch.feed(chunk.events, marks)
         spending.feed(chunk.releases, marks)
-        released.append(chunk.releases)
-        losses.read(chunk.events, chunk.kinds)
-        counter = chunk.counter
-        last = float(chunk.events["time"][-1])
         if record.events:
             # As columns at once: a processor's cache still holds the chunk, which need not be kept.
             events.append(event_table(chunk.events))
         if keep_noise:
             noises.append(noise)
-    exhausted = cache.ended == "exhausted"
-    early = early_end_notice(setup, counter.made, counter.commits, last) if exhausted else []
-    marks = recorder.finish(None if early else setup.time)
+    facts = reader.finish(cache.ended, shared())
+    marks, releases = facts.marks[-1], facts.releases
     watch.feed(_NO_EVENTS, marks)
     spending.feed(_NO_RELEASES, marks)
-    result, releases = replay.finish(marks), joined(released)
-    caveats = cell.caveats(replay.violations)
-    lost = losses.releases * setup.queries, losses.deliveries
+    result, caveats = replay.finish(marks), cell.caveats(replay.violations)
     return Outcome(
         ended=cache.ended,
         series=result.series + watch.finish() + spending.finish(),
-        ledger=ledger(setup.plan, *lost, releases, totals, scenario.privacy.accountant, caveats),
+        ledger=ledger(setup.plan, *facts.lost, releases, totals, scenario.privacy.accountant, caveats),
         agents=cell.agents,
         columns=tuple(events),
-        links=link_table(setup.network.links, last, setup.time) if record.events else None,
+        links=link_table(setup.network.links, facts.last, setup.time) if record.events else None,
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
         models=result.models if record.models else None,
         problem_id=case.problem_id,
-        warnings=(*case.warnings, *cell.warnings, *early),
+        warnings=(*case.warnings, *cell.warnings, *facts.early),
     )
+
+
+@dataclass(frozen=True)
+class EventFacts:
+    """What the events of a replica say by themselves, whatever is learned from them.
+
+    Attributes
+    ----------
+    marks : tuple of Marks
+        Where something is recorded in each chunk, and after the last event.
+    releases : Releases
+        All of the run.
+    lost : tuple of ndarray of int, shape (n,) each
+        Releases of each agent that reached nobody, and failed deliveries of its releases.
+    last : float
+        Time of the last event.
+    early : list of str
+        Warning of a run that ended since nobody could act any more.
+    """
+
+    marks: tuple[Marks, ...]
+    releases: Releases
+    lost: tuple[np.ndarray, np.ndarray]
+    last: float
+    early: list[str]
+
+
+class _EventReader:
+    """Finds them, chunk by chunk, unless a cell before this one has found them."""
+
+    def __init__(self, setup: ReplaySetup, every: int | EveryTime, found: dict[Hashable, EventFacts]):
+        self._key = between_records(every)
+        self._found = found.get(self._key)
+        self._places = count()
+        if self._found is not None:
+            return
+        self._setup, self._recorder = setup, Recorder(every)
+        self._losses = LostReleases(setup.network, setup.limits, setup.time)
+        self._marks: list[Marks] = []
+        self._released: list[Releases] = []
+        self._counter, self._last = ReleaseCounter.empty(setup.network.links.agents), 0.0
+
+    def read(self, chunk: EventChunk) -> Marks:
+        if self._found is not None:
+            return self._found.marks[next(self._places)]
+        self._marks.append(self._recorder.read(chunk.events, chunk.kinds))
+        self._released.append(chunk.releases)
+        self._losses.read(chunk.events, chunk.kinds)
+        self._counter, self._last = chunk.counter, float(chunk.events["time"][-1])
+        return self._marks[-1]
+
+    def finish(self, ended: str, found: dict[Hashable, EventFacts]) -> EventFacts:
+        if self._found is not None:
+            return self._found
+        setup, counter, early = self._setup, self._counter, list[str]()
+        if ended == "exhausted":
+            early = early_end_notice(setup, counter.made, counter.commits, self._last)
+        end = self._recorder.finish(None if early else setup.time)
+        lost = self._losses.releases * setup.queries, self._losses.deliveries
+        facts = EventFacts((*self._marks, end), joined(self._released), lost, self._last, early)
+        return found.setdefault(self._key, facts)
 
 
 #: Events, and seconds that they took.
