@@ -11,6 +11,7 @@ import small_study as small
 from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
+from threadpoolctl import threadpool_info
 
 from p2psim.cli.main import main
 from p2psim.core import compiled
@@ -18,7 +19,8 @@ from p2psim.core.errors import SimulationError
 from p2psim.runs import batches, pilot
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, run_batch
 from p2psim.runs.checking import check_scenario
-from p2psim.runs.pilot import Pilot, time_in_words, time_range
+from p2psim.runs.pilot import Pilot
+from p2psim.runs.progress import time_in_words, time_range
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.simulation import simulate
@@ -54,8 +56,9 @@ def test_time_is_bounded_and_foretold_where_not_one_simulation_fits() -> None:
     assert time.perf_counter() - began < 30
     assert found.simulations == 0
     # 2 cells of 3 replicas with 6 events for each of 5e7 commits.
-    assert found.least_seconds == pytest.approx(6 * 3e8 / found.fastest, rel=0.01)
-    assert found.most_seconds == pytest.approx(6 * 3e8 / found.slowest, rel=0.01)
+    least, most = (whole - found.once_seconds for whole in (found.least_seconds, found.most_seconds))
+    assert least == pytest.approx(6 * 3e8 / found.fastest, rel=0.01)
+    assert most == pytest.approx(6 * 3e8 / found.slowest, rel=0.01)
     assert found.slowest <= found.events_per_second <= found.fastest
 
 
@@ -70,16 +73,17 @@ def test_seconds_grow_as_events_and_shrink_as_jobs(monkeypatch: pytest.MonkeyPat
     assert one.slowest == pytest.approx(one.fastest)
     assert one.least_seconds == pytest.approx(one.most_seconds)
     events = check_scenario(study, "").events
-    assert one.most_seconds == pytest.approx(events / one.events_per_second)
+    assert one.most_seconds - one.once_seconds == pytest.approx(events / one.events_per_second)
     four = flown(study, jobs=4)
     alone = events / four.events_per_second
-    assert four.most_seconds == pytest.approx(min(alone, alone / 4 + 1.0))
+    assert four.most_seconds - four.once_seconds == pytest.approx(min(alone, alone / 4 + 1.0))
 
 
 def test_a_rule_for_replicas_gives_a_range() -> None:
     until = {"metric": "relative_fitness", "width": 0.1}
     found = flown(long({"until": until, "least": 10, "most": 1000}))
-    assert found.most_seconds * found.slowest == pytest.approx(100 * found.least_seconds * found.fastest)
+    least, most = (whole - found.once_seconds for whole in (found.least_seconds, found.most_seconds))
+    assert most * found.slowest == pytest.approx(100 * least * found.fastest)
 
 
 def test_a_machine_that_becomes_busy_gives_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,13 +101,14 @@ def test_a_machine_that_becomes_busy_gives_a_range(monkeypatch: pytest.MonkeyPat
     assert found.stretches == pilot.STRETCHES
     # One stretch may hold both paces, but not the first and not the last.
     assert found.fastest == pytest.approx(3 * found.slowest)
-    assert found.most_seconds == pytest.approx(3 * found.least_seconds)
+    once = found.once_seconds
+    assert found.most_seconds - once == pytest.approx(3 * (found.least_seconds - once))
     assert found.slowest < found.events_per_second < found.fastest
 
 
 def made_up(monkeypatch: pytest.MonkeyPatch, fixed: float, each: float, setup: float) -> None:
     """Simulations that take time on a clock of our own alone: so much each, an event, and once a cell."""
-    now, known = [0.0], set[str]()
+    now, known = [0.0], set[int]()
 
     def events(scenario: Scenario) -> int:
         return 6 * scenario.learning.algorithm.horizon  # type: ignore[attr-defined]
@@ -111,6 +116,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch, fixed: float, each: float, setup: f
     def sample(
         scenario: Scenario, replica: int, workspace: Workspace, until: float
     ) -> tuple[list[tuple[int, float]], bool]:
+        now[0] += setup * (events(scenario) not in known)
+        known.add(events(scenario))
         pieces, left = list[tuple[int, float]](), events(scenario)
         while left and now[0] <= until:
             chunk = min(left, 500)
@@ -123,8 +130,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch, fixed: float, each: float, setup: f
         began = now[0]
         for cell, _replica in items:
             scenario = grid[cell].scenario
-            now[0] += fixed + each * events(scenario) + setup * (grid[cell].content not in known)
-            known.add(grid[cell].content)
+            now[0] += fixed + each * events(scenario) + setup * (events(scenario) not in known)
+            known.add(events(scenario))
         return BatchResult(None, done=len(items), seconds=now[0] - began)
 
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
@@ -178,6 +185,61 @@ def test_spread_by_hand() -> None:
     assert pilot.spread([(15, 1.0)] * 2 + [(5, 1.0)] * 8) == pytest.approx([5 / 7] * 4 + [15 / 7])
     assert pilot.spread([]) == []
     assert pilot.spread([(0, 0.0)]) == []
+
+
+@pytest.mark.parametrize("participants", [None, 2])
+def test_events_of_rounds_are_those_that_are_played(participants: int | None) -> None:
+    """An answer of each owner in each round, of models that are averaged as of fitness."""
+    asked = {} if participants is None else {"participants": participants}
+    sgd = {"kind": "fedavg", "step": 0.1, "batch": "whole", "commits": 30}
+    averaging = {"kind": "synchronous-averaging", "horizon": 30, "c1": 1.0, "theta_max": 3}
+    for algorithm, metric in ((sgd, "mean_objective"), (averaging, "relative_fitness")):
+        study = small.scenario(
+            network={"topology": {"kind": "star", "agents": 3}, "exchange": {"kind": "round", **asked}},
+            learning=small.tree()["learning"] | {"algorithm": algorithm},
+            privacy={"mechanism": "none"},
+            record={"metrics": [metric], "every": 10},
+            sweep={},
+        )
+        facts = check_scenario(study, "", pilot=False).facts[0]
+        with tempfile.TemporaryDirectory() as directory:
+            workspace = Workspace(Path(directory))
+            pieces, ended = simulate.sample(cells(study)[0].scenario, 0, workspace, time.perf_counter() + 60)
+        assert ended
+        assert facts.events == pytest.approx(sum(events for events, _ in pieces), abs=5)
+
+
+def test_a_simulation_whose_only_chunk_takes_longer_than_the_pilot_has_ended() -> None:
+    study = small.scenario()
+    with tempfile.TemporaryDirectory() as directory:
+        workspace = Workspace(Path(directory))
+        pieces, ended = simulate.sample(cells(study)[0].scenario, 0, workspace, time.perf_counter() - 1)
+        assert ended
+        assert len(pieces) == 1
+        pieces, ended = simulate.sample(cells(long())[0].scenario, 0, workspace, time.perf_counter() - 1)
+        assert not ended
+        assert len(pieces) == 1
+
+
+def test_blas_has_one_thread_in_a_pilot_as_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, sample = [], simulate.sample
+
+    def noted(*given: object) -> object:
+        threads.append(max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
+        return sample(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(simulate, "sample", noted)
+    flown(small.scenario())
+    assert set(threads) == {1}
+
+
+@pytest.mark.parametrize("horizons", [[400], [400, 4000]])
+def test_setting_up_is_counted_of_few_cells_too(horizons: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is set up while it is sampled, and one beside it that is not."""
+    study = small.scenario(sweep={"learning.algorithm.horizon": horizons}, replicas=5)
+    made_up(monkeypatch, 0.0, 1e-5, 0.5)
+    truth = 5 * sum(1e-5 * 6 * horizon for horizon in horizons) + len(horizons) * 0.5
+    assert flown(study).least_seconds == pytest.approx(truth, rel=0.02)
 
 
 def test_a_clairvoyant_allocation_is_flown_too() -> None:

@@ -15,6 +15,7 @@ from p2psim.core.errors import MeaningError
 from p2psim.data.classes import SIGNS
 from p2psim.data.prepare import Prepared
 from p2psim.learning.graph.metrics import GRAPH_METRICS
+from p2psim.network.exchanges.protocol import Exchange
 from p2psim.network.graph import Graph
 from p2psim.network.members import Members
 from p2psim.network.section import Network
@@ -144,6 +145,14 @@ def heard_by(scenario: Scenario, links: Graph) -> float:
         return 1.0
     ends = links.indices.size if links.changes is None else scenario.network.topology.link_ends(links.agents)
     return float(ends / links.agents)
+
+
+def events_of_commit(exchange: Exchange, owners: int) -> int:
+    """Of a star, events for each commit, to estimate the size of a run by."""
+    if not exchange.gathers:
+        return exchange.events_per_commit
+    asked = exchange.asked(owners)
+    return 2 + 3 * owners if asked == owners else 1 + 4 * asked
 
 
 #: Beyond so many agents only degrees are given: betweenness takes time in n·links.

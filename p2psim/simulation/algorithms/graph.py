@@ -132,7 +132,11 @@ class ModelsCell(PreparedCell):
             "Ξ": self.bound,
             **(spectral_facts(links) if comes_back(links) and not links.star else {}),
         }
-        return facts, int(expected * (3 + agents.heard_by(self.scenario, links))), []
+        if links.star:
+            each: float = agents.events_of_commit(self.scenario.network.exchange, problem.agents)
+        else:
+            each = 3 + agents.heard_by(self.scenario, links)
+        return facts, int(expected * each), []
 
 
 @dataclass(frozen=True)

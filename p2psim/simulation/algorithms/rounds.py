@@ -19,7 +19,7 @@ from p2psim.learning.steps import Weighting
 from p2psim.network.section import Network
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import Facts, PrivacyOfAgents
-from p2psim.simulation.algorithms.agents import answering
+from p2psim.simulation.algorithms.agents import answering, events_of_commit
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
 from p2psim.simulation.prepared import PreparedData
 
@@ -102,10 +102,7 @@ class RoundsCell(LearnerCell):
                 "sum of steps · L": float(steps.sum()) * flattest,
             }
             warnings += self._step_warnings(steps * steepest)
-        exchange, owners = self.scenario.network.exchange, problem.owners
-        asked = exchange.asked(owners)
-        a_round = 2 + 3 * owners if asked == owners else 1 + 4 * asked
-        return facts, steps.size * a_round, warnings
+        return facts, steps.size * events_of_commit(self.scenario.network.exchange, problem.owners), warnings
 
     def _step_warnings(self, relative: np.ndarray) -> Iterator[str]:
         """What is wrong with steps, given times λ, shape (T − 1,)."""
