@@ -18,7 +18,8 @@ from p2psim.core.printing import (
     print_table,
     print_wrapped,
 )
-from p2psim.runs.pilot import Pilot, estimate_runtime, refuse_excess, refuse_length, time_range
+from p2psim.runs.pilot import Pilot, estimate_runtime, refuse_excess, refuse_length
+from p2psim.runs.progress import time_range
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
@@ -265,6 +266,8 @@ def check_scenario(
     InputError
         With everything that is wrong.
     """
+    from threadpoolctl import threadpool_limits
+
     from p2psim.core.compiled import is_compiled
     from p2psim.runs.pool import available_cores
     from p2psim.scenario.cells import cells
@@ -281,7 +284,9 @@ def check_scenario(
             why = "kernels are not compiled yet; the first run compiles them"
         elif pilot:
             try:
-                estimate = estimate_runtime(scenario, grid, facts, workspace, jobs or available_cores())
+                # As in a run: with more threads, BLAS takes several times as long where models are small.
+                with threadpool_limits(limits=1):
+                    estimate = estimate_runtime(scenario, grid, facts, workspace, jobs or available_cores())
             except Exception as error:
                 why = f"the pilot failed, as a run will: {first_line(error)}"
         return CheckReport(path, scenario, grid, facts, labels, estimate, why)

@@ -18,7 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from p2psim.core.compiled import cache_directory
 from p2psim.core.errors import Fault, InputError
+from p2psim.runs.progress import time_in_words
 from p2psim.runs.system import address_limit, peak_memory
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.record import fewest, most
@@ -220,6 +222,8 @@ class Pilot:
         Parts of the pilot whose paces were compared; one says nothing of how the pace varies.
     slowest, fastest : float
         Events a second in the slowest and in the fastest of them.
+    once_seconds : float
+        Of each process: to load compiled code, and to set up the cells.
     least_seconds, most_seconds : float
         Of the whole study, with `jobs` processes: of the fewest replicas at the fastest pace, and of the most at the
         slowest.
@@ -234,10 +238,16 @@ class Pilot:
     stretches: int
     slowest: float
     fastest: float
+    once_seconds: float
     least_seconds: float
     most_seconds: float
     jobs: int
     memory: int
+
+
+def kept_code() -> int:
+    """Files of machine code in the cache."""
+    return sum(1 for _ in cache_directory().rglob("*.nbc"))
 
 
 def estimate_runtime(
@@ -274,16 +284,20 @@ def estimate_runtime(
             raise result.stopped
         return result.seconds
 
-    def sampled(cell: int, most: float) -> tuple[int, float, list[tuple[float, float]], bool]:
+    def sampled(cell: int, most: float) -> tuple[int, float, list[tuple[float, float]], bool, float]:
         # The first one loads compiled code and sets up the cell, which tells nothing of the others.
-        sample(grid[cell].scenario, 0, workspace, time.perf_counter() + most / 2)
+        began = time.perf_counter()
+        first, _ = sample(grid[cell].scenario, 0, workspace, began + most / 2)
+        first_seconds = time.perf_counter() - began
         pieces, ended = sample(grid[cell].scenario, 1, workspace, time.perf_counter() + most)
-        return sum(events for events, _ in pieces), sum(taken for _, taken in pieces), [*pieces], ended
+        played, taken = (sum(column) for column in zip(*pieces, strict=True)) if pieces else (0, 0.0)
+        more = first_seconds - sum(events for events, _ in first) * taken / max(played, 1)
+        return int(played), taken, [*pieces], ended, max(more, 0.0)
 
     sizes = [fact.events for fact in facts]
     smallest, largest = sizes.index(min(sizes)), sizes.index(max(sizes))
-    until = time.perf_counter() + 1.25 * seconds
-    played, spent, stretches, ended = sampled(smallest, seconds / 2)
+    until, code = time.perf_counter() + 1.25 * seconds, kept_code()
+    played, spent, stretches, ended, begin = sampled(smallest, seconds / 2)
     pace = played / max(spent, 1e-9)
     share = min(1.0, played / max(sizes[smallest], 1))
     line = TimeLine(sizes[smallest], sizes[smallest] / max(pace, 1e-9))
@@ -297,12 +311,13 @@ def estimate_runtime(
     order = (
         (cell, replica) for replica in range(2, fewest(scenario.replicas)) for cell in range(len(firsts))
     )
-    slower = sum(sizes[: len(firsts)]) / max(sum(taken for _, taken in again), 1e-9)
+    # Whole simulations have metrics as well, and are slower than what was sampled.
+    whole_pace = sum(sizes[: len(firsts)]) / max(sum(taken for _, taken in again), 1e-9)
     batches = list[tuple[list[int], float]]()
     for items in (
-        cut(order, lambda item: sizes[item[0]], slower * seconds / (2 * STRETCHES)) if firsts else ()
+        cut(order, lambda item: sizes[item[0]], whole_pace * seconds / (2 * STRETCHES)) if firsts else ()
     ):
-        if not items or time.perf_counter() + sum(sizes[cell] for cell, _ in items) / slower > until:
+        if not items or time.perf_counter() + sum(sizes[cell] for cell, _ in items) / whole_pace > until:
             break
         batches.append(([cell for cell, _ in items], ran(items)))
     whole = batches or again
@@ -310,15 +325,20 @@ def estimate_runtime(
         events = [sizes[cell] for some, _ in whole for cell in some]
         played = sum(events)
         line = TimeLine(played / len(events), sum(taken for _, taken in whole) / len(events))
+    other = 0.0
     if sizes[largest] > _UNEQUAL * line.events:
         beside = max(line.seconds - line.events / pace, 0.0) if whole else 0.0
-        part, taken, *_ = sampled(largest, seconds / 4)
+        part, taken, _, _, other = sampled(largest, seconds / 4)
         line = line.through(sizes[largest], sizes[largest] * taken / max(part, 1) + beside)
     if whole:
         stretches = [(sum(line.at(sizes[cell]) for cell in some), taken) for some, taken in whole]
-    # What the first simulation of a cell takes more, such as a graph or an optimum: each process pays for it.
-    more = sorted(first - taken for first, (_, taken) in zip(firsts, again, strict=True))
-    once = len(grid) * max(more[(len(more) - 1) // 2], 0.0) if more else 0.0
+    # What the first simulation of a cell takes more, such as a graph or an optimum: each process pays for it. That of
+    # the smallest cell, which was sampled before, says what is loaded, once for all cells.
+    more = [max(first - taken, 0.0) for first, (_, taken) in zip(firsts, again, strict=True)]
+    begin += more.pop(smallest) if smallest < len(more) else 0.0
+    if kept_code() > code:  # compiled here, and loaded by a run
+        begin = 0.0
+    once = begin + (len(grid) - 1) * (sorted(more)[(len(more) - 1) // 2] if more else other)
     each = sum(line.at(size) for size in sizes)
     paces, pace = spread(stretches) or [1.0], sum(sizes) / max(each, 1e-9)
     alone = [fewest(scenario.replicas) * each / paces[-1], most(scenario.replicas) * each / paces[0]]
@@ -326,7 +346,7 @@ def estimate_runtime(
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
     slowest, fastest, memory = pace * paces[0], pace * paces[-1], peak_memory() + int(kept)
     done = int(ended) + len(firsts) + len(again) + sum(len(some) for some, _ in batches)
-    return Pilot(done, played, pace, len(paces), slowest, fastest, shortest, longest, jobs, memory)
+    return Pilot(done, played, pace, len(paces), slowest, fastest, once, shortest, longest, jobs, memory)
 
 
 #: Ratio of the largest cell's events to those of what was simulated, from which on its pace is looked at.
@@ -377,20 +397,3 @@ def spread(pieces: Sequence[tuple[float, float]]) -> list[float]:
     counts, times = np.bincount(places, [piece[0] for piece in pieces]), np.bincount(places, taken)
     held = (counts > 0) & (times > 0)
     return sorted((counts[held] / times[held] * seconds / events).tolist())
-
-
-def time_range(least: float, most: float) -> str:
-    """From one length of time to another, with the unit said once where it is the same."""
-    low, high = time_in_words(least), time_in_words(most)
-    if low == high:
-        return low
-    number, unit = low.split(" ")
-    return f"{number if high.endswith(f' {unit}') else low} to {high}"
-
-
-def time_in_words(seconds: float) -> str:
-    """A length of time as a person says it."""
-    for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.2g} seconds" if seconds < 100 else f"{seconds:.0f} seconds"

@@ -143,3 +143,20 @@ def _bar(count: ProgressCount) -> Iterator[Callable[[], None]]:
             bar.update(task, completed=count.done, total=count.total, words=", ".join(words))
 
         yield show
+
+
+def time_range(least: float, most: float) -> str:
+    """From one length of time to another, with the unit said once where it is the same."""
+    low, high = time_in_words(least), time_in_words(most)
+    if low == high:
+        return low
+    number, unit = low.split(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
+
+
+def time_in_words(seconds: float) -> str:
+    """A length of time as a person says it."""
+    for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.2g} seconds" if seconds < 100 else f"{seconds:.0f} seconds"

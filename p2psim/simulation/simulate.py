@@ -196,10 +196,12 @@ def sample(
 
     def chunks() -> Iterator[EventChunk]:
         nonlocal ended
+        late = False
         for chunk in SESSION.events.read(setup, streams, scenario.network.engine, False):
-            yield chunk
-            if time.perf_counter() > until:
+            if late:
                 return
+            yield chunk
+            late = time.perf_counter() > until
         ended = True
 
     # What a clairvoyant allocation knows is here only what will be played.
