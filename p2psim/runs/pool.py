@@ -161,7 +161,7 @@ def _context() -> Any:
     # The server listens in the folder of temporary files, and the path of a socket is short.
     can_listen = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_SOCKET_FOLDER
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods and can_listen else "spawn")
-    context.set_forkserver_preload(["__main__", "p2psim.simulation.simulate", "p2psim.simulation.workspace"])
+    context.set_forkserver_preload(["__main__", "p2psim.simulation.simulate", __name__])
     return context
 
 
