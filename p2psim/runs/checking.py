@@ -189,7 +189,8 @@ class CheckReport:
 
 def _as_tree(fact: Assessment) -> dict[str, Any]:
     """Facts as plain values; nothing is said of the time to compute where there is none."""
-    return {name: value for name, value in asdict(fact).items() if name != "mean_work" or value is not None}
+    tree = asdict(fact) | {"privacy": [asdict(agent) for agent in fact.privacy]}
+    return {name: value for name, value in tree.items() if name != "mean_work" or value is not None}
 
 
 def _work_of(fact: Assessment, agent: int) -> float:
