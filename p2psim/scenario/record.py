@@ -79,6 +79,18 @@ class RecordSection(Options):
     noise: bool = Field(False, description="keep the noise of every release")
     data: bool = Field(False, description="keep the prepared data")
     models: bool = Field(False, description="keep the recorded models")
+    centralities: bool | None = Field(
+        None,
+        description="keep closeness and betweenness of each agent, of graphs of up to 2,000 agents: to find them takes "
+        "agents times links steps for each graph; when absent, where metrics of single agents are recorded",
+    )
+
+    unsaid: ClassVar[tuple[str, ...]] = ("centralities",)
+
+    @property
+    def has_centralities(self) -> bool:
+        """Whether closeness and betweenness are found."""
+        return bool(self.per_agent) if self.centralities is None else self.centralities
 
 
 def named_metrics(record: RecordSection) -> Iterator[tuple[str, str]]:

@@ -121,16 +121,14 @@ def members_of(arrays: Mapping[str, np.ndarray]) -> Members:
     return Members(tuple(arrays["labels"].tolist()), groups, known, columns_of(arrays))
 
 
-@lru_cache(maxsize=8)
-def star_centralities(owners: int) -> dict[str, np.ndarray]:
-    """Degree and normalised centralities (Freeman 1979) of a star's owners: the learner is on every shortest path."""
+def star_centralities(owners: int, of_paths: bool) -> dict[str, np.ndarray]:
+    """Those of a star's owners as of `graph_centralities`: the learner is on every shortest path."""
+    degrees = {"degree": np.ones(owners, np.int32), "degree_centrality": np.full(owners, 1 / owners)}
+    if not of_paths:
+        return degrees
     # To each the learner and the other owners are as many others as there are owners.
-    return {
-        "degree": np.ones(owners, np.int32),
-        "degree_centrality": np.full(owners, 1 / owners),
-        "closeness_centrality": np.full(owners, owners / (1 + 2 * (owners - 1))),
-        "betweenness_centrality": np.zeros(owners),
-    }
+    closeness = np.full(owners, owners / (1 + 2 * (owners - 1)))
+    return degrees | {"closeness_centrality": closeness, "betweenness_centrality": np.zeros(owners)}
 
 
 def graph_facts(links: Graph, metrics: Collection[str]) -> dict[str, float]:
@@ -159,10 +157,11 @@ def events_of_commit(exchange: Exchange, owners: int) -> int:
 _MOST_CENTRALITIES = 2000
 
 
-def graph_centralities(links: Graph) -> dict[str, np.ndarray]:
-    """Degrees and normalised centralities (Freeman 1979), unweighted; NaN where there are too many agents.
+def graph_centralities(links: Graph, of_paths: bool) -> dict[str, np.ndarray]:
+    """Degrees and normalised centralities (Freeman 1979), unweighted, those ``of_paths`` (closeness, betweenness) too.
 
-    Of a graph that changes, degrees count those who can ever be neighbours, and there are no other centralities.
+    Those are NaN where there are too many agents, and of a graph that changes, whose degrees count all who can ever be
+    neighbours.
     """
     degrees = np.diff(links.indptr)
     n = degrees.size
@@ -170,6 +169,8 @@ def graph_centralities(links: Graph) -> dict[str, np.ndarray]:
         "degree": degrees.astype(np.int32),
         "degree_centrality": degrees / max(n - 1, 1),
     }
+    if not of_paths:
+        return table
     if n > _MOST_CENTRALITIES or links.changes is not None:
         return table | {f"{name}_centrality": np.full(n, np.nan) for name in ("closeness", "betweenness")}
     return table | _centralities(links.indptr.tobytes(), links.indices.tobytes())

@@ -89,7 +89,10 @@ class ModelsCell(PreparedCell):
     def centralities(self) -> dict[str, np.ndarray]:
         """See `PreparedCell.centralities`."""
         links, n = self.links, self.problem.agents
-        return agents.star_centralities(n) if links.star else agents.graph_centralities(links)
+        of_paths = self.scenario.record.has_centralities
+        if links.star:
+            return agents.star_centralities(n, of_paths)
+        return agents.graph_centralities(links, of_paths)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

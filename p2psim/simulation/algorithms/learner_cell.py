@@ -274,7 +274,7 @@ class LearnerCell(PreparedCell):
     @property
     def centralities(self) -> dict[str, np.ndarray]:
         """See `PreparedCell.centralities`."""
-        return agents.star_centralities(self.problem.owners)
+        return agents.star_centralities(self.problem.owners, self.scenario.record.has_centralities)
 
     def replay(self, streams: Streams) -> RecordedLearnerReplay:
         """See `PreparedCell.replay`."""
