@@ -206,7 +206,7 @@ class TestGeneratedData:
         assert list(case.labels) == order
         assert cell.setup.plan.budget.tolist() == [1.0 + CLINICS.index(name) for name in order]
         assert cell.problem.records.tolist() == [3 + CLINICS.index(name) for name in order]
-        assert cell.agents()["label"].tolist() == order
+        assert cell.agents["label"].tolist() == order
 
     def test_names_change_no_draw(self, tmp_path):
         hub_first(tmp_path / "links.gml")

@@ -2,9 +2,12 @@
 
 import networkx as nx
 import numpy as np
+import pytest
+from graph_cases import graph_scenario
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import p2psim
 from p2psim.network.graph import Graph
 from p2psim.simulation.algorithms.agents import graph_centralities
 
@@ -23,3 +26,16 @@ def test_they_are_those_of_networkx(agents, density, seed):
         ("betweenness_centrality", nx.betweenness_centrality(graph)),
     ):
         np.testing.assert_allclose(found[name], [expected[i] for i in range(agents)], rtol=1e-12, atol=1e-15)
+
+
+RECORDED = [({}, False), ({"record.per_agent": ["releases"]}, True), ({"record.centralities": True}, True)]
+
+
+@pytest.mark.parametrize(
+    ("record", "found"), [*RECORDED, ({**RECORDED[1][0], "record.centralities": False}, False)]
+)
+def test_they_are_found_where_they_are_recorded(record, found):
+    scenario = graph_scenario({"record.metrics": ["objective"], **record})
+    table = p2psim.simulate(scenario).agents
+    assert ("betweenness_centrality" in table, "closeness_centrality" in table) == (found, found)
+    assert {"degree", "degree_centrality"} <= set(table)
