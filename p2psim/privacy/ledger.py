@@ -35,12 +35,12 @@ class Caveats:
 
 def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
     """What releases, and the starts, cost for the real records; infinite where nothing is guaranteed."""
-    charges = _charges_of_mechanism(plan, claims)
+    charges = mechanism_charges(plan, claims)
     void = caveats.violations.found | caveats.void
     return replace(charges, loss=np.where(void[charges.owners], np.inf, charges.loss))
 
 
-def _charges_of_mechanism(plan: Plan, claims: Claims) -> Charges:
+def mechanism_charges(plan: Plan, claims: Claims) -> Charges:
     """What releases, and the starts, cost for the real records where the mechanism guarantees what it says."""
     losses = claims.losses * plan.stretch[claims.agents]
     return plan.charges(replace(claims, losses=losses), plan.limit.start_real)
@@ -91,7 +91,7 @@ def ledger(
     agents, limit = plan.budget.size, plan.limit
     claims = Claims.of(plan, releases, totals)
     claimed = plan.charges(claims, limit.start)
-    real = claimed if plan.claims_are_real else _charges_of_mechanism(plan, claims)
+    real = claimed if plan.claims_are_real else mechanism_charges(plan, claims)
     violated = caveats.violations.found
     # Where nothing is guaranteed, everything is lost with the first release.
     lost_all = (violated | caveats.void) & (real.offsets[1:] > real.offsets[:-1])

@@ -94,7 +94,7 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     valid: list[tuple[AnyScenario, str]] = []
     numbers: dict[str, int] = {}
     # Most sections of a cell are those of the one before, and so are their plain values.
-    last, known = None, dict[int, Any]()
+    last, known = None, dict[int, tuple[Any, Any]]()
     for index, combination in enumerate(combinations(axes)):
         node = base
         for key, value in combination.items():
@@ -127,12 +127,12 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     return list(grid)
 
 
-def content(scenario: ScenarioFields, known: dict[int, Any] | None = None) -> str:
+def content(scenario: ScenarioFields, known: dict[int, tuple[Any, Any]] | None = None) -> str:
     """Hash what determines the results of a scenario without a sweep.
 
     Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
-    that the preparation finds. ``independent`` draws of a cell are told apart by it. `known` are plain values of
-    sections by their ids, of scenarios that are kept meanwhile.
+    that the preparation finds. ``independent`` draws of a cell are told apart by it. `known` are sections by their ids,
+    with their plain values.
     """
     out = ("name", "replicas", "record", "sweep", "figure", "labels")
     return _hash(_tree_without(scenario, *out, known=known))
@@ -157,16 +157,17 @@ def identity(scenario: ScenarioFields) -> str:
 
 
 def _tree_without(
-    scenario: ScenarioFields, *sections: str, known: dict[int, Any] | None = None
+    scenario: ScenarioFields, *sections: str, known: dict[int, tuple[Any, Any]] | None = None
 ) -> dict[str, Any]:
     """Plain values of a scenario without some sections, the engine, and what the preparation finds."""
     known, tree = {} if known is None else known, {}
     for name, entry in scenario:
         if name in (*sections, "fitted") or (entry is None and name in scenario.unsaid):
             continue
-        if id(entry) not in known or not isinstance(entry, BaseModel):
-            known[id(entry)] = explicit(entry, digests=True)
-        tree[name] = known[id(entry)]
+        if id(entry) not in known:
+            # The section is kept, so that its id stays its own.
+            known[id(entry)] = entry, explicit(entry, digests=True)
+        tree[name] = known[id(entry)][1]
     tree["network"] = {name: entry for name, entry in tree["network"].items() if name != "engine"}
     return tree
 
@@ -211,7 +212,9 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
     return value
 
 
-def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, Node], known: dict[int, Any]) -> str:
+def _content_of_cell(
+    scenario: ScenarioFields, combination: Mapping[str, Node], known: dict[int, tuple[Any, Any]]
+) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
     keys = [key for key in combination if key == "network.engine" or steps_of(key)[0] == "record"]
     beside = {key: plain(combination[key]) for key in keys}

@@ -204,7 +204,12 @@ class StarProblem:
 
     def hessian_peaks(self) -> np.ndarray:
         """Largest eigenvalue of the Hessian of each owner's mean loss (an upper bound for logistic), shape (N,)."""
-        return np.array([self.loss.curvature * np.linalg.eigvalsh(gram)[-1] for gram in self.gram])
+        return self.loss.curvature * self._largest_eigenvalues
+
+    @cached_property
+    def _largest_eigenvalues(self) -> np.ndarray:
+        """Of XᵀX/n_i of each owner, shape (N,)."""
+        return np.array([np.linalg.eigvalsh(gram)[-1] for gram in self.gram])
 
     @cached_property
     def x_l2(self) -> np.ndarray:

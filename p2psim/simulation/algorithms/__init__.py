@@ -17,7 +17,7 @@ from p2psim.core.randomness import Streams
 from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import Sampling, batch_of, sampling
 from p2psim.network.graph import Graph
-from p2psim.privacy.ledger import Caveats
+from p2psim.privacy.ledger import Caveats, mechanism_charges
 from p2psim.privacy.plan import Claims, Plan
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import UNLIMITED, Releases, of_shared_record
@@ -287,8 +287,7 @@ def with_spent(private: PrivacyOfAgents, plan: Plan, accountants: Sequence[str])
     owners = np.repeat(np.arange(ends.size), ends)
     numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
     releases = Releases(owners, numbers, np.zeros(owners.size, np.int64))
-    claims = Claims(owners, plan.claimed(releases) * plan.stretch[owners])
-    charges = plan.charges(claims, plan.limit.start_real)
+    charges = mechanism_charges(plan, Claims.of(plan, releases, None))
     return replace(private, spent={name: plan.epsilon(name, charges) for name in accountants})
 
 
