@@ -265,9 +265,7 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
         found = ranked[np.minimum(np.searchsorted(ranked, new), ranked.size - 1)] == new
         sound = ~bad[other] & (a[faulty] != b[other]) & (a[other] != b[faulty]) & ~found.any(axis=0)
         sound &= base.is_first(other)  # switches of one round must not touch each other
-        for row in new:
-            sound &= _alone(row, new)
-        sound &= new[0] != new[1]
+        sound &= _once(new.reshape(-1)).reshape(new.shape).all(axis=0)
         faulty, other = faulty[sound], other[sound]
         b[faulty], b[other] = b[other], b[faulty]
     return False
@@ -286,14 +284,21 @@ def _mix(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generator)
     one, two = slice(0, half), slice(half, 2 * half)
     old = base.pair_keys(agents, a, b)
     new = np.concatenate([base.pair_keys(agents, a[one], b[two]), base.pair_keys(agents, a[two], b[one])])
-    alone = _alone(np.concatenate([old[: 2 * half], new]), np.concatenate([old, new])).reshape(4, half)
+    once = _once(np.concatenate([old, new]))
+    alone = np.concatenate([once[: 2 * half], once[old.size :]]).reshape(4, half)
     switch = alone.all(axis=0) & (a[one] != b[two]) & (a[two] != b[one]) & (random.random(half) < 0.5)
     b[one], b[two] = np.where(switch, b[two], b[one]), np.where(switch, b[one], b[two])
     return a, b
 
 
-def _alone(row: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Whether each value of a row occurs once."""
-    values, counts = np.unique(among, return_counts=True)
-    once: np.ndarray = counts[np.searchsorted(values, row)] == 1
+def _once(values: np.ndarray) -> np.ndarray:
+    """Whether each value occurs once, shape (n,)."""
+    order = np.argsort(values)
+    ranked = values[order]
+    same = ranked[1:] == ranked[:-1]
+    single = np.ones(values.size, bool)
+    single[1:] &= ~same
+    single[:-1] &= ~same
+    once = np.empty_like(single)
+    once[order] = single
     return once
