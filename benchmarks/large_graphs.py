@@ -32,7 +32,7 @@ def workload(agents: int, degree: int, dimension: int, points: str, updates: int
 #: Updates an agent, degree, p, records an agent, and most seconds and gigabytes that were wanted.
 WANTED = {
     100_000: (20, 10, 20, "{uniform: [10, 100]}", 60, 4),
-    1_000_000: (5, 8, 10, "10", 300, 8),
+    1_000_000: (5, 8, 10, "10", 45, 2.5),
 }
 
 

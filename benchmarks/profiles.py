@@ -1,10 +1,11 @@
-"""Say where the CPU time of each workload goes: kernels, rooms of p2psim, and libraries.
+"""Say where the time of each workload goes: kernels, rooms of p2psim, and libraries.
 
     python benchmarks/profiles.py [--smoke]
 
 Each workload is run by `p2psim.run` in a process of its own, one worker, and run once before, so that data sets,
 kernels and imports are there. Python's profiler counts each call, which makes Python's part larger than it is without
-it; compiled code and libraries are not slowed. Shares are of time in a function itself, without what it calls.
+it; compiled code and libraries are not slowed. Shares are of time in a function itself, without what it calls; waiting,
+for a disk or for the thread that packs tables, is a place of its own.
 """
 
 import argparse
@@ -55,8 +56,14 @@ WORKLOADS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 LEAST = 0.02
 
 
+#: Functions of Python in which a thread waits.
+WAITING = ("acquire", "fsync", "poll", "select", "sleep")
+
+
 def place_of(file: str, name: str, compiled: bool) -> str:
     """Whose a function is: a kernel of a room, a room of p2psim, a library, or Python itself."""
+    if file == "~" and any(word in name for word in WAITING):
+        return "waiting"
     parts = Path(file).parts
     if "p2psim" in parts[:-1]:
         room = parts[len(parts) - parts[::-1].index("p2psim")].removesuffix(".py")

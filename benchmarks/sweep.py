@@ -22,11 +22,12 @@ from measuring import HERE, Row, child, progress, rounds, spread, table
 #: Measurements by name, one a round.
 Found = dict[str, list[float]]
 
-#: Sweeps for one worker and for two: what they are, their file, changes to it, and replicas of each of three cells.
+#: Sweeps for one worker and for two: what they are, their file, changes to it, replicas of each of three cells, and how
+#: many times as fast two are wanted to be.
 SWEEPS = (
-    ("stars, ψ written at every step", "star.yaml", (), 15_000),
-    ("stars, ψ written at the end", "star.yaml", ("record.every=1000",), 20_000),
-    ("graphs of 1,000 agents", "graph.yaml", ("sweep={learning.algorithm.mu: [0.5, 1, 2]}",), 60),
+    ("stars, ψ written at every step", "star.yaml", (), 15_000, 1.7),
+    ("stars, ψ written at the end", "star.yaml", ("record.every=1000",), 20_000, 1.9),
+    ("graphs of 1,000 agents", "graph.yaml", ("sweep={learning.algorithm.mu: [0.5, 1, 2]}",), 60, 1.9),
 )
 #: D-PSGD on digits: softmax, batches of 16, 500 rounds of 32 agents, metrics every 25; 6 topologies × 5 step sizes.
 DIGITS = HERE.parent / "scenarios" / "decentralised_digits.yaml"
@@ -134,7 +135,7 @@ def measure(most: int, cells: int, sizes: tuple[int, ...], replicas: int, smoke:
         found["limit"].append(child("baselines.py", "star", "limit", replicas)["us_per_event"])
         arguments = ("--worker", "figure", "--size", replicas, "--sizes", *sizes)
         found["figure"].append(child("sweep.py", *arguments)["us_per_event"])
-        for what, scenario, sets, many in SWEEPS:
+        for what, scenario, sets, many, _ in SWEEPS:
             number = f"replicas={2 if smoke else many}"
             for jobs in (1, 2):
                 found[f"{what}, {jobs}"].append(command(scenario, jobs, number, *sets)["wall"])
@@ -147,20 +148,20 @@ def rows(found: Found, cells: int) -> list[Row]:
     """The measurements, to be told."""
     figure = [a / b for a, b in zip(found["figure"], found["limit"], strict=True)]
     told: list[Row] = [
-        (f"{cells:,} tiny cells, 2 workers: ms a cell, all in all", spread(found["tiny wall"]), "below 3"),
+        (f"{cells:,} tiny cells, 2 workers: ms a cell, all in all", spread(found["tiny wall"]), "at most 1"),
         ("of these: CPU of the parent, ms a cell", spread(found["tiny cpu"]), ""),
         (
             "of these: the simulations, of both workers together, ms a cell",
             spread(found["tiny simulating"]),
             "",
         ),
-        ("F figure-5 grid, run with one worker / limit, CPU per commit", spread(figure), "at most 3"),
+        ("F figure-5 grid, run with one worker / limit, CPU per commit", spread(figure), "at most 2"),
     ]
-    for what, _, _, many in SWEEPS:
+    for what, _, _, many, wanted in SWEEPS:
         one, two = found[f"{what}, 1"], found[f"{what}, 2"]
         faster = [a / b for a, b in zip(one, two, strict=True)]
         told += [
-            (f"3 × {many:,} simulations of {what}: one worker / two", spread(faster), "at least 1.7"),
+            (f"3 × {many:,} simulations of {what}: one worker / two", spread(faster), f"at least {wanted}"),
             ("that sweep with one worker, s", spread(one, 1), "at least 20"),
         ]
     told.append(
