@@ -355,9 +355,9 @@ class LostReleases:
         self._receivers = np.diff(links.indptr) if exchange.sends_to_all else np.ones(links.agents, int)
         self._failed = np.zeros((links.agents, 1), np.int64)
         self._tally = None
-        # On an ideal network a broadcast reaches all neighbours at once.
-        arrives = isinstance(exchange, Broadcast) and network.channel.ideal
-        arrives = arrives and network.compute is None and isinstance(network.availability, Always)
+        # On an ideal network a broadcast reaches all neighbours at once; what derives from it may do otherwise.
+        arrives = type(exchange) is Broadcast and network.channel.ideal
+        arrives = arrives and network.compute is None and type(network.availability) is Always
         releases = (limits is None or bool(limits.any())) and not (arrives and links.changes is None)
         if releases and (links.changes is not None or not exchange.names_releases(network.updates)):
             # Messages name no release: it is in the version of the model. Or not all go to as many.
