@@ -126,7 +126,7 @@ def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, A
 
 
 #: Entries of a list that a resolved scenario may have of what the preparation found; the manifest has longer ones.
-_MOST_LISTED = 10_000
+_MOST_LISTED = 1_000
 
 
 def resolved_text(scenario: Scenario, grid: Sequence[Cell], described: Manifest) -> str:

@@ -192,7 +192,8 @@ class ScenarioFields(Options):
         "under a key, or under zip, gives words to all values in their order",
     )
     fitted: dict[str, Any] | None = Field(
-        None, description="numbers that the preparation found, in a resolved scenario; compared, never used"
+        None,
+        description="numbers that the preparation found, in a resolved scenario; for readers, never used",
     )
 
     _origin: _Origin = PrivateAttr(default_factory=_Origin)
