@@ -124,7 +124,7 @@ def event_source(
     engine: str = "auto",
     chunk: int = CHUNK,
 ) -> Callable[[Streams], EventStream]:
-    """Check what replicas are made from, once for all of them; parameters as of `simulate_events`.
+    """Check a network and the ends of its runs, once for all replicas; parameters as of `simulate_events`.
 
     Returns
     -------

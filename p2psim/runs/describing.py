@@ -125,12 +125,12 @@ def _left_over(cells: Sequence[CellEntry], folder: Path, made_by: Mapping[str, A
     return [replace(cell, scenario=cell.scenario or texts.get(cell.content, "")) for cell in cells]
 
 
-#: Entries of a list that a resolved scenario may have of what the preparation found; the manifest has longer ones.
+#: Entries of the longest list under ``fitted`` in a resolved scenario; the manifest has longer ones.
 _MOST_LISTED = 1_000
 
 
 def resolved_text(scenario: Scenario, grid: Sequence[Cell], described: Manifest) -> str:
-    """The resolved scenario, with what the preparation found, if that is the same in all cells of the grid.
+    """The resolved scenario, with the fitted numbers, if these are the same in all cells of the grid.
 
     Without long lists, such as the records of each of a million agents: a scenario is a file that people read, and
     whose size is limited when it is read.
@@ -141,9 +141,13 @@ def resolved_text(scenario: Scenario, grid: Sequence[Cell], described: Manifest)
     return scenario.to_yaml()
 
 
-def _without_long(tree: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {k: v for k, v in tree.items() if not (isinstance(v, list) and len(v) > _MOST_LISTED)}
-    return {k: _without_long(v) if isinstance(v, dict) else v for k, v in kept.items()}
+def _without_long(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_long(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    kept = (key for key, one in value.items() if not (isinstance(one, list) and len(one) > _MOST_LISTED))
+    return {key: _without_long(value[key]) for key in kept}
 
 
 def cells_at_end(

@@ -274,7 +274,7 @@ class StoredPart:
 
     @cached_property
     def _members(self) -> dict[str, dict[str, int]]:
-        """Arrays in each archive: most parts have none, and are asked for every simulation."""
+        """Arrays in each archive, looked up for every simulation; most parts have none."""
         paths = {name: self.path / f"{name}.npz" for name in ARCHIVES}
         return {name: members_of(path) if path.exists() else {} for name, path in paths.items()}
 

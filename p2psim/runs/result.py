@@ -259,7 +259,7 @@ class Result:
         return RunArrays(self.whole(name) if name in self.described.files else None)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
-        """A table, or some columns of it, as Arrow holds it: without pandas."""
+        """A table by its name (``metrics``, ``ledger``, …), or some columns of it, without pandas."""
         import pyarrow.parquet as pq
 
         path = self.whole(f"{name}.parquet")

@@ -76,10 +76,12 @@ def _last_of_each(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _means(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Mean of each stretch of values; NaN is no value."""
     known = ~np.isnan(values)
+    sums, counts = (
+        np.add.reduceat(np.where(known, values, 0.0), starts),
+        np.add.reduceat(known, starts, dtype=int),
+    )
     with np.errstate(invalid="ignore"):
-        return np.add.reduceat(np.where(known, values, 0.0), starts) / np.add.reduceat(
-            known, starts, dtype=int
-        )
+        return sums / counts
 
 
 #: Columns of `Result.summary` beside the swept ones.

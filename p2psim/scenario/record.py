@@ -89,7 +89,7 @@ class RecordSection(Options):
 
     @property
     def has_centralities(self) -> bool:
-        """Whether closeness and betweenness are found."""
+        """Whether closeness and betweenness are kept."""
         return bool(self.per_agent) if self.centralities is None else self.centralities
 
 

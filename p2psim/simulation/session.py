@@ -23,12 +23,11 @@ KEEP_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class EventChunk:
-    """A chunk of events, its releases in their order, their noise of scale one, and the count, which goes on."""
+    """A chunk of events, its releases in their order, and their noise of scale one."""
 
     events: np.ndarray
     releases: Releases
     unit: np.ndarray
-    counter: ReleaseCounter
 
     @cached_property
     def kinds(self) -> np.ndarray:
@@ -37,22 +36,30 @@ class EventChunk:
 
 
 class EventCache:
-    """Events and unit noise of a replica, in chunks, from memory where they were kept."""
+    """Events and unit noise of a replica, in chunks, from memory where they were kept.
+
+    Attributes
+    ----------
+    ended : str
+        How the run ended, after the last chunk.
+    counter : ReleaseCounter
+        Its releases and commits, after the last chunk.
+    """
 
     def __init__(self) -> None:
         self._key: tuple[object, ...] = ()
         self._chunks: list[EventChunk] = []
         self._facts: dict[Hashable, Any] = {}
-        self.ended = ""
+        self.ended, self.counter = "", ReleaseCounter.empty(0)
 
     def facts(self, setup: ReplaySetup, streams: Streams, engine: str, check: bool) -> dict[Hashable, Any]:
-        """What cells have found in the events of a replica alone, for other cells; where it is not kept, nobody's."""
+        """Facts of the events of a replica, shared by its cells; where the replica is not kept, an empty mapping."""
         return self._facts if self._key == _key(setup, streams, engine, check) else {}
 
     def read(
         self, setup: ReplaySetup, streams: Streams, engine: str, check: bool, keep: bool = True
     ) -> Iterator[EventChunk]:
-        """Yield the chunks of a replica, in order; `ended` is known after the last one.
+        """Yield the chunks of a replica, in order; `ended` and `counter` are known after the last one.
 
         Parameters
         ----------
@@ -82,14 +89,14 @@ class EventCache:
                 checker.check(stretch)
             releases = counter.read(stretch)
             unit = plan.mechanism.draw(noise_key, releases.agents, releases.numbers, setup.dimension)
-            chunk = EventChunk(stretch, releases, unit, counter)
+            chunk = EventChunk(stretch, releases, unit)
             kept += stretch.nbytes + unit.nbytes
             if kept <= most:
                 self._chunks.append(chunk)
             else:
                 self._chunks = []
             yield chunk
-        self.ended = events.ended
+        self.ended, self.counter = events.ended, counter
         if kept <= most:
             self._key = key
 

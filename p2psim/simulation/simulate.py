@@ -7,7 +7,6 @@ import time
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from p2psim.core.errors import AgentError, MeaningError, first_line
 from p2psim.core.events import EVENT, event_table
 from p2psim.network.tally import LostReleases
 from p2psim.privacy.ledger import ledger
-from p2psim.privacy.releases import ReleaseCounter, by_agent, joined
+from p2psim.privacy.releases import by_agent, joined
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import EveryTime, between_records
@@ -25,7 +24,7 @@ from p2psim.simulation.algorithms import Assessment, adapter_of, with_spent
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.outcome import Outcome, link_table, streams_of
 from p2psim.simulation.recorder import Marks, NetworkWatch, Recorder, Spending
-from p2psim.simulation.session import EventChunk, Session
+from p2psim.simulation.session import EventCache, EventChunk, Session
 from p2psim.simulation.workspace import Workspace
 
 #: What simulations of this process share.
@@ -87,7 +86,7 @@ def simulate(
             events.append(event_table(chunk.events))
         if keep_noise:
             noises.append(noise)
-    facts = reader.finish(cache.ended, shared())
+    facts = reader.finish(cache, shared())
     marks, releases = facts.marks[-1], facts.releases
     watch.feed(_NO_EVENTS, marks)
     spending.feed(_NO_RELEASES, marks)
@@ -132,39 +131,39 @@ class EventFacts:
 
 
 class _EventReader:
-    """Finds them, chunk by chunk, unless a cell before this one has found them."""
+    """Reads facts of events chunk by chunk, or takes those that a cell before this one has read."""
 
-    def __init__(self, setup: ReplaySetup, every: int | EveryTime, found: dict[Hashable, EventFacts]):
+    def __init__(self, setup: ReplaySetup, every: int | EveryTime, shared: dict[Hashable, EventFacts]):
         self._key = between_records(every)
-        self._found = found.get(self._key)
-        self._places = count()
-        if self._found is not None:
+        self._known = shared.get(self._key)
+        if self._known is not None:
+            self._ahead = iter(self._known.marks)
             return
         self._setup, self._recorder = setup, Recorder(every)
         self._losses = LostReleases(setup.network, setup.limits, setup.time)
         self._marks: list[Marks] = []
         self._released: list[Releases] = []
-        self._counter, self._last = ReleaseCounter.empty(setup.network.links.agents), 0.0
+        self._last = 0.0
 
     def read(self, chunk: EventChunk) -> Marks:
-        if self._found is not None:
-            return self._found.marks[next(self._places)]
+        if self._known is not None:
+            return next(self._ahead)
         self._marks.append(self._recorder.read(chunk.events, chunk.kinds))
         self._released.append(chunk.releases)
         self._losses.read(chunk.events, chunk.kinds)
-        self._counter, self._last = chunk.counter, float(chunk.events["time"][-1])
+        self._last = float(chunk.events["time"][-1])
         return self._marks[-1]
 
-    def finish(self, ended: str, found: dict[Hashable, EventFacts]) -> EventFacts:
-        if self._found is not None:
-            return self._found
-        setup, counter, early = self._setup, self._counter, list[str]()
-        if ended == "exhausted":
+    def finish(self, cache: EventCache, shared: dict[Hashable, EventFacts]) -> EventFacts:
+        if self._known is not None:
+            return self._known
+        setup, counter, early = self._setup, cache.counter, list[str]()
+        if cache.ended == "exhausted":
             early = early_end_notice(setup, counter.made, counter.commits, self._last)
         end = self._recorder.finish(None if early else setup.time)
         lost = self._losses.releases * setup.queries, self._losses.deliveries
         facts = EventFacts((*self._marks, end), joined(self._released), lost, self._last, early)
-        return found.setdefault(self._key, facts)
+        return shared.setdefault(self._key, facts)
 
 
 #: Events, and seconds that they took.

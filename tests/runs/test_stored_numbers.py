@@ -109,8 +109,13 @@ def test_swept_numbers_that_no_column_holds_become_text() -> None:
 def test_numbers_of_very_many_agents_do_not_make_the_written_scenario_too_large_to_be_read() -> None:
     study = small.scenario()
     grid = cells(study)
-    found = {"records": list(range(400_000)), "scale": {"x": {"radius": 1.5, "each": [0.5] * 400_000}}}
-    by_cell = {cell.content: found for cell in grid}
+    steps = [{"kind": "standardise", "mean": [0.5] * 400_000}, {"kind": "pca", "directions": [[1.0, 0.0]]}]
+    scale = {"x": {"radius": 1.5, "each": [0.5] * 400_000}}
+    numbers = {"records": list(range(400_000)), "features": steps, "scale": scale}
+    by_cell = {cell.content: numbers for cell in grid}
     described = Manifest(study.name, study.identity(), 5, 3, "running", (), 0, fitted=by_cell)
     text = resolved_text(study, grid, described)
-    assert Scenario.parse(text).fitted == {"scale": {"x": {"radius": 1.5}}}
+    assert Scenario.parse(text).fitted == {
+        "features": [{"kind": "standardise"}, {"kind": "pca", "directions": [[1.0, 0.0]]}],
+        "scale": {"x": {"radius": 1.5}},
+    }

@@ -11,11 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.learning.batches import GradientRule, Sampling
+from p2psim.learning.batches import GradientRule, Sampling, record_norms
 from p2psim.learning.losses import Loss
-
-#: Records whose norms are computed at once.
-_BLOCK = 4096
 
 
 class Objective(NamedTuple):
@@ -148,15 +145,11 @@ class GraphProblem:
 
     @cached_property
     def _l1_norms(self) -> np.ndarray:
-        norms = np.empty(len(self.X))
-        for start in range(0, norms.size, _BLOCK):  # not a second copy of all records
-            rows = slice(start, start + _BLOCK)
-            np.abs(self.X[rows]).sum(axis=1, out=norms[rows])
-        return norms
+        return record_norms(self.X, 1)
 
     @cached_property
     def _l2_norms(self) -> np.ndarray:
-        return np.sqrt(np.einsum("rp,rp->r", self.X, self.X))
+        return record_norms(self.X, 2)
 
     def largest_gradients(self, order: int) -> np.ndarray:
         """Largest norm, of order 1 or 2, that each record's gradient can reach at any model, shape (records,)."""

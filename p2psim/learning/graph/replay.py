@@ -218,9 +218,8 @@ class GraphReplay(replays.LearningReplay):
             payloads=pool, free=np.arange(2 * n)[::-1].astype(np.int64), free_rows=np.array([n])
         )
         self._references = np.concatenate([np.bincount(problem.indices, minlength=n), np.zeros(n, np.int64)])
-        self._held = np.zeros(
-            (problem.indices.size, 2), np.int32
-        )  # rows and commits of one agent: below 2**31
+        # Rows, and commits of one agent: both below 2**31.
+        self._held = np.zeros((problem.indices.size, 2), np.int32)
         self._held[:, SLOT] = np.repeat(np.arange(n, dtype=np.int32), np.diff(problem.indptr))
         self._cursor = problem.indptr[:-1].copy()
         self._scratch = np.empty((2, problem.dimension))

@@ -12,6 +12,7 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.learning.batches import record_norms
 from p2psim.learning.losses import Loss
 from p2psim.learning.losses.compiled import add_product
 from p2psim.learning.optimum import check_minimiser, check_unique, minimise, minimise_squared
@@ -214,11 +215,7 @@ class StarProblem:
     @cached_property
     def x_l2(self) -> np.ndarray:
         """‖x‖₂ of each record, shape (n,)."""
-        norms = np.empty(self.y.size)
-        for first in range(0, self.y.size, _ROWS):
-            rows = slice(first, first + _ROWS)
-            norms[rows] = np.sqrt(np.einsum("rp,rp->r", self.X[rows], self.X[rows]))
-        return norms
+        return record_norms(self.X, 2)
 
     def norms(self, order: int) -> np.ndarray:
         """‖x‖ of each record, of order 1 or 2, shape (n,)."""
@@ -302,12 +299,10 @@ def star_problem(
     y = np.ascontiguousarray(y, dtype=np.float64)
     owners, p = offsets.size - 1, X.shape[1]
     gram, moment, energy = np.empty((owners, p, p)), np.empty((owners, p)), np.empty(owners)
-    x_l1 = np.empty(y.size)
     for i in range(owners):
         Xi, yi = X[offsets[i] : offsets[i + 1]], y[offsets[i] : offsets[i + 1]]
         gram[i], moment[i], energy[i] = Xi.T @ Xi / yi.size, Xi.T @ yi / yi.size, yi @ yi / yi.size
-    for first in range(0, y.size, _ROWS):
-        x_l1[first : first + _ROWS] = np.abs(X[first : first + _ROWS]).sum(axis=1)
+    x_l1 = record_norms(X, 1)
     shares = np.diff(offsets) / offsets[-1]
     pooled, whose = np.einsum("i,ipq->pq", shares, gram), "the owners' records"
     check_unique(pooled, l2, whose)

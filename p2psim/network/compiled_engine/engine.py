@@ -202,7 +202,7 @@ class IdealRun:
         hears, one_sided = self._network.updates == "hear", not self._network.answerer_releases
         pattern, asks = st.PATTERNS[form.pattern], form.arrays.get("asks")
         indices = links.indices if pattern != st.REQUEST else None
-        # A key that nothing is drawn with need not be found.
+        # A key that nothing is drawn with stays unhashed: any stands in its place.
         peer_key = key if indices is None else self._streams.key("peers")
         miss_key = key if self._misses is None else self._streams.key("availability")
 

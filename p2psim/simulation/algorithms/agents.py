@@ -146,7 +146,7 @@ def heard_by(scenario: Scenario, links: Graph) -> float:
 
 
 def events_of_commit(exchange: Exchange, owners: int) -> int:
-    """Of a star, events for each commit, to estimate the size of a run by."""
+    """Events per commit of a star, to estimate the size of a run."""
     if not exchange.gathers:
         return exchange.events_per_commit
     asked = exchange.asked(owners)

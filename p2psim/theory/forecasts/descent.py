@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-#: By which share the largest eigenvalue is taken larger than it was found.
+#: Share by which the largest eigenvalue is taken larger than its estimate.
 _CLOSE = 1e-3
 
 #: Numbers of a product that are computed at once.
