@@ -11,6 +11,7 @@ import math
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Generic
 
 from pydantic import BaseModel
@@ -73,7 +74,7 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     InputError
         If there are too many; with everything that is wrong in any of them; or if two are the same.
     """
-    from p2psim.scenario.rules import check_consistency
+    from p2psim.scenario.rules import Found, check_consistency
 
     node = scenario.nodes()
     axes, faults = read_sweep(node.child("sweep"))
@@ -94,7 +95,7 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     valid: list[tuple[AnyScenario, str]] = []
     numbers: dict[str, int] = {}
     # Most sections of a cell are those of the one before, and so are their plain values.
-    last, known = None, dict[int, tuple[Any, Any]]()
+    last, known, checked = None, dict[str, tuple[Any, str]](), Found()
     for index, combination in enumerate(combinations(axes)):
         node = base
         for key, value in combination.items():
@@ -106,7 +107,7 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
         except InputError as error:
             faults += error.faults
             continue
-        faults += map(cell.locate, check_consistency(cell))
+        faults += map(cell.locate, check_consistency(cell, checked))
         hashed = _content_of_cell(cell, combination, known)
         if hashed in numbers:
             place = next((value.place for value in reversed(combination.values())), base.place)
@@ -127,15 +128,22 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     return list(grid)
 
 
-def content(scenario: ScenarioFields, known: dict[int, tuple[Any, Any]] | None = None) -> str:
+def content(scenario: ScenarioFields, known: dict[str, tuple[Any, str]] | None = None) -> str:
     """Hash what determines the results of a scenario without a sweep.
 
     Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
-    that the preparation finds. ``independent`` draws of a cell are told apart by it. `known` are sections by their ids,
-    with their plain values.
+    that the preparation finds. ``independent`` draws of a cell are told apart by it. `known` are the sections of the
+    cell before, with their texts.
     """
-    out = ("name", "replicas", "record", "sweep", "figure", "labels")
-    return _hash(_tree_without(scenario, *out, known=known))
+    known, out = {} if known is None else known, ("name", "replicas", "record", "sweep", "figure", "labels")
+    for name, entry in _sections(scenario, *out):
+        if name not in known or known[name][0] is not entry:
+            known[name] = entry, _text(_plain_section(name, entry))
+    # The same text as of all in one mapping.
+    entries = (
+        f'"{name}":{known[name][1]}' for name, _ in sorted(_sections(scenario, *out), key=itemgetter(0))
+    )
+    return _hash_of(f"{{{','.join(entries)}}}")
 
 
 def identity(scenario: ScenarioFields) -> str:
@@ -145,7 +153,8 @@ def identity(scenario: ScenarioFields) -> str:
     outside the sweep for keys that are swept or tuned, the values that were tuned, and numbers that the preparation
     finds.
     """
-    tree = _tree_without(scenario, "replicas", "figure", "labels")
+    sections = _sections(scenario, "replicas", "figure", "labels")
+    tree = {name: _plain_section(name, entry) for name, entry in sections}
     axes, _ = read_sweep(scenario.nodes().child("sweep"))
     tree["sweep"] = [swept_keys([axis]) for axis in axes]
     for key in swept_keys(axes):
@@ -156,20 +165,20 @@ def identity(scenario: ScenarioFields) -> str:
     return _hash(tree)
 
 
-def _tree_without(
-    scenario: ScenarioFields, *sections: str, known: dict[int, tuple[Any, Any]] | None = None
-) -> dict[str, Any]:
-    """Plain values of a scenario without some sections, the engine, and what the preparation finds."""
-    known, tree = {} if known is None else known, {}
-    for name, entry in scenario:
-        if name in (*sections, "fitted") or (entry is None and name in scenario.unsaid):
-            continue
-        if id(entry) not in known:
-            # The section is kept, so that its id stays its own.
-            known[id(entry)] = entry, explicit(entry, digests=True)
-        tree[name] = known[id(entry)][1]
-    tree["network"] = {name: entry for name, entry in tree["network"].items() if name != "engine"}
-    return tree
+def _sections(scenario: ScenarioFields, *without: str) -> list[tuple[str, Any]]:
+    """Sections of a scenario but for some, and for what the preparation finds."""
+    unsaid = scenario.unsaid
+    return [
+        (name, entry)
+        for name, entry in scenario
+        if name not in without and name != "fitted" and (entry is not None or name not in unsaid)
+    ]
+
+
+def _plain_section(name: str, entry: Any) -> Any:
+    """Plain values of a section; of the network without the engine."""
+    tree = explicit(entry, digests=True)
+    return {key: value for key, value in tree.items() if key != "engine"} if name == "network" else tree
 
 
 def display(value: Any, also: Collection[str] = ()) -> str:
@@ -213,7 +222,7 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
 
 
 def _content_of_cell(
-    scenario: ScenarioFields, combination: Mapping[str, Node], known: dict[int, tuple[Any, Any]]
+    scenario: ScenarioFields, combination: Mapping[str, Node], known: dict[str, tuple[Any, str]]
 ) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
     keys = [key for key in combination if key == "network.engine" or steps_of(key)[0] == "record"]
@@ -233,8 +242,15 @@ def _remove(tree: Any, steps: Sequence[str]) -> None:
 
 
 def _hash(tree: Any) -> str:
-    text = HASH_VERSION + json.dumps(tree, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return _hash_of(_text(tree))
+
+
+def _text(tree: Any) -> str:
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"))
+
+
+def _hash_of(text: str) -> str:
+    return hashlib.blake2b((HASH_VERSION + text).encode(), digest_size=16).hexdigest()
 
 
 #: For each swept key, from a column's value to its label, where the two differ.

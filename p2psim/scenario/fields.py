@@ -6,6 +6,7 @@ Rules, cells and figures are written against `ScenarioFields`; `p2psim.scenario.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -225,6 +226,29 @@ class ScenarioFields(Options):
 AnyScenario = TypeVar("AnyScenario", bound=ScenarioFields)
 
 
+class Reading:
+    """A scenario in which somebody reads, and the names of what was read: all that the outcome can depend on."""
+
+    def __init__(self, scenario: ScenarioFields):
+        self._scenario, self.read = scenario, set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.read.add(name)
+        return getattr(self._scenario, name)
+
+
+def alike(one: ScenarioFields | None, other: ScenarioFields) -> set[str]:
+    """Names of what two scenarios have in common; sections are the same where they are one object."""
+    if one is None:
+        return set()
+    values = vars(one)
+    return {
+        name
+        for name, value in vars(other).items()
+        if value is values[name] or (not isinstance(value, BaseModel) and value == values[name])
+    }
+
+
 def located(fault: Fault, node: Node) -> Fault:
     """Add to a fault that has a key the place where the key's value stands in a tree."""
     if fault.line or fault.path:
@@ -297,12 +321,23 @@ def validated(model: type[AnyScenario], node: Node, like: AnyScenario | None = N
 _SECTIONS = ("network", "data", "learning", "privacy", "record")
 
 
-def _is_of(like: ScenarioFields | None, name: str, entry: Node) -> bool:
-    """Whether a section is that of another scenario, where it stands in the same place."""
-    if like is None or like._origin.node is None or like._origin.node.child(name) is not entry:
-        return False
-    # What is recorded follows from the other sections where the file does not say it.
-    return name in _SECTIONS and (name != "record" or entry.child("metrics") is not None)
+def _shared_sections(like: ScenarioFields | None, node: Node) -> dict[str, Any]:
+    """Sections that are those of another scenario, where they stand in the same place."""
+    origin = like._origin.node if like is not None else None
+    if origin is None or not isinstance(origin.content, dict):
+        return {}
+    named = [(name, node.content[name]) for name in _SECTIONS if name in node.content]
+    return {
+        name: getattr(like, name)
+        for name, entry in named
+        # What is recorded follows from the other sections where the file does not say it.
+        if (name != "record" or entry.child("metrics") is not None) and origin.content.get(name) is entry
+    }
+
+
+@cache
+def _folder_of(path: str, current: str) -> str:
+    return str(Path(current, path).parent if path else Path(current))
 
 
 def attempted(
@@ -313,12 +348,9 @@ def attempted(
     Where a whole number is expected, ``1e2`` is one, as it is in the JSON Schema.
     """
     # Relative paths of data files start from the scenario's folder, or from where a program runs that composes one.
-    folder = str(Path(node.place.path).absolute().parent if node.place.path else Path.cwd())
-    context = {"folder": folder}
-    tree = {
-        name: getattr(like, name) if _is_of(like, name, entry) else plain(entry)
-        for name, entry in node.content.items()
-    }
+    context = {"folder": _folder_of(node.place.path, os.getcwd())}
+    shared = _shared_sections(like, node)
+    tree = {name: shared[name] if name in shared else plain(entry) for name, entry in node.content.items()}
     while True:
         try:
             return model.model_validate(tree, context=context), tree, context

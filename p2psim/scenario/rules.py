@@ -6,11 +6,9 @@ is read; what depends on the data itself, such as sizes, is checked where the da
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-
-from pydantic import BaseModel
 
 from p2psim.core.agent_names import AgentNames
 from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError
@@ -20,40 +18,61 @@ from p2psim.core.options import columns_in, mappings_from_agents, per_agent
 from p2psim.core.registry import load_installed, parts
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
 from p2psim.learning.metrics import METRICS
-from p2psim.network.compute import contradictions
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
-from p2psim.network.section import scope_message
 from p2psim.scenario import section_rules
-from p2psim.scenario.fields import ScenarioFields, is_whole
+from p2psim.scenario.fields import Reading, ScenarioFields, alike, is_whole
 from p2psim.scenario.record import SPENDING, named_metrics
 from p2psim.scenario.tuning import tuning
 
 Rule = Callable[[ScenarioFields], Iterator[Fault]]
+#: Raises an error where something names an agent that has none of some labels.
+NameCheck = Callable[[Sequence[str]], Any]
 
 #: Agents beyond which names are not judged one by one.
 _MOST_LABELS = 10_000_000
 
 
-def check_consistency(scenario: ScenarioFields) -> list[Fault]:
+@dataclass
+class Found:
+    """What each rule read of the scenario that was checked last, and what it found in it."""
+
+    last: ScenarioFields | None = None
+    of_rules: dict[Rule, tuple[set[str], list[Fault]]] = field(default_factory=dict)
+
+
+def check_consistency(scenario: ScenarioFields, known: Found | None = None) -> list[Fault]:
     """Return everything in a scenario that contradicts something else in it.
 
     Of a scenario without some of its sections or keys (see :mod:`p2psim.scenario.partly`), what the others contradict.
+    Of whole scenarios that are checked one after the other, `known` keeps what rules found: a rule that reads nothing
+    in which the next one differs finds the same.
     """
-    rules = RULES
+    rules, known = RULES, known or Found()
+    # Whatever holds of the last one is then known of this one.
+    same, known.last = alike(known.last, scenario), scenario
     with suppress(AttributeError):
         rules = rules_of(scenario.learning.algorithm) + rules
-    faults = list(_faults_of(section_rules.model, scenario))
+    faults = list(_found(section_rules.model, scenario, False, known, same))
     # Without the loss that it needs, rules that read it are skipped.
     lenient = bool(faults)
-    faults += (fault for rule in rules for fault in _faults_of(rule, scenario, lenient))
+    faults += (fault for rule in rules for fault in _found(rule, scenario, lenient, known, same))
     return list(dict.fromkeys(faults))
 
 
-def _faults_of(rule: Rule, scenario: ScenarioFields, lenient: bool = False) -> Iterator[Fault]:
+def _found(rule: Rule, scenario: ScenarioFields, lenient: bool, known: Found, same: set[str]) -> list[Fault]:
+    read, faults = known.of_rules.get(rule, (None, []))
+    if read is None or not read <= same:
+        reading = Reading(scenario)
+        faults = list(_faults_of(rule, scenario, lenient, reading))
+        known.of_rules[rule] = reading.read, faults
+    return faults
+
+
+def _faults_of(rule: Rule, scenario: ScenarioFields, lenient: bool, reading: Any) -> Iterator[Fault]:
     """Faults that a rule yields, or that a part of the user's own raises."""
     try:
-        yield from rule(scenario)
+        yield from rule(reading)
     except MeaningError as error:
         yield from error.faults
     except AttributeError:
@@ -77,14 +96,6 @@ def _silent_owners(scenario: ScenarioFields) -> Iterator[Fault]:
     if scenario.privacy.when_spent != "silent":
         message = "an owner of a star sends nothing to the learner without its data; only silent is possible"
         yield Fault(message, "privacy.when_spent")
-
-
-def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
-    """A model of one's own to come back with is known of these algorithms."""
-    algorithm, rejoin = scenario.learning.algorithm, scenario.network.availability.rejoin
-    if rejoin != "stale" and not algorithm.rejoins:
-        known = "async-star, coordinate-descent and model-propagation"
-        yield Fault(f"{rejoin} is for {known}; {algorithm.kind} takes stale", "network.availability.rejoin")
 
 
 def _graph(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -133,48 +144,12 @@ def _kinds(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(message, "record.by")
 
 
-def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
-    """Where the learner asks, nobody has a clock of its own."""
-    kind = scenario.network.exchange.kind
-    if not scenario.network.exchange.has_clocks and scenario.network.clock is not None:
-        wakes = "the learner's queries" if scenario.network.exchange.needs_learner else "rounds"
-        message = f"agents have no clock under {kind}: {wakes} wake them; remove clock"
-        hint = ", or use request" if scenario.network.exchange.polled else ""
-        yield Fault(message + hint, "network.clock")
-
-
-def _columns(scenario: ScenarioFields) -> Iterator[Fault]:
+def _columns(section: str, scenario: ScenarioFields) -> Iterator[Fault]:
     """A column that gives each owner a number is listed, so that it is no feature in any cell."""
     listed = scenario.data.per_owner or []
-    for section in ("network", "privacy"):
-        for key, part in columns_in(getattr(scenario, section), section):
-            if part.column not in listed:
-                yield Fault(f"needs data.per_owner: [{', '.join([*listed, part.column])}]", f"{key}.column")
-
-
-def _silence(scenario: ScenarioFields) -> Iterator[Fault]:
-    """A run to a number of commits ends only if messages arrive."""
-    if "request" in scenario.learning.algorithm.star_exchanges and scenario.network.channel.loss == 1:
-        yield Fault("every message is lost, so that no commit would ever be made", "network.channel.loss")
-
-
-def _compute(scenario: ScenarioFields) -> Iterator[Fault]:
-    """Time to compute, in place of other times, and for algorithms that know of it."""
-    network, algorithm = scenario.network, scenario.learning.algorithm
-    if network.compute is None:
-        return
-    if not algorithm.computes:
-        yield Fault(f"{algorithm.kind} takes no time to compute: remove compute", "network.compute")
-    for key, message in contradictions(network.compute, network.exchange, network.availability):
-        yield Fault(message, key)
-
-
-def _array_engine(scenario: ScenarioFields) -> Iterator[Fault]:
-    """The array engine makes the events of networks all of whose parts have a compiled form."""
-    network = scenario.network
-    uncompiled = network.uncompiled_parts()
-    if network.engine == "array" and uncompiled:
-        yield Fault(f"{scope_message(uncompiled)}; auto takes it where it can", "network.engine")
+    for key, part in columns_in(getattr(scenario, section), section):
+        if part.column not in listed:
+            yield Fault(f"needs data.per_owner: [{', '.join([*listed, part.column])}]", f"{key}.column")
 
 
 def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
@@ -194,10 +169,34 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
     if some > number:
         message = f"must be at most the number of owners, {number}, got {some}"
         yield Fault(message, "network.exchange.participants")
-    holders = scenario.privacy.overlap.holders
-    if holders > number:
+    yield from _names(scenario, number, names, _checks(scenario))
+
+
+def _agents_of_privacy(scenario: ScenarioFields) -> Iterator[Fault]:
+    """What names agents in the privacy section, and how many agents may hold a record."""
+    privacy = scenario.privacy
+    named = mappings_from_agents(privacy, "privacy") if privacy.mechanism.is_private else ()
+    mappings = list(named)
+    if not mappings and privacy.overlap.holders == 1:
+        return
+    try:
+        number, names = scenario.network.topology.size_and_names()
+    except MissingSourceError:
+        return
+    number = number if number is not None else next((other for _, other in _numbers(scenario)), None)
+    if number is None:
+        return
+    if (holders := privacy.overlap.holders) > number:
         message = f"must be at most the number of owners, {number}, got {holders}"
         yield Fault(message, "privacy.overlap.holders")
+    groups = _groups(scenario)
+    checks = (partial(_check_mapping, value, groups, key) for key, value in mappings)
+    yield from _names(scenario, number, names, checks)
+
+
+def _names(
+    scenario: ScenarioFields, number: int, names: Sequence[str] | None, checks: Iterator[NameCheck]
+) -> Iterator[Fault]:
     labels = _agent_names(scenario, number, names)
     if labels is None:
         return
@@ -205,7 +204,7 @@ def _agents(scenario: ScenarioFields) -> Iterator[Fault]:
     nodes = None
     if names is None and scenario.data.source.generated:
         nodes = scenario.network.topology.by_order().size_and_names()[1]
-    for check in _checks(scenario):
+    for check in checks:
         try:
             check(labels)
         except MissingSourceError:
@@ -244,21 +243,21 @@ def _agent_names(scenario: ScenarioFields, number: int, names: Sequence[str] | N
     return [str(i) for i in range(number)] if number <= _MOST_LABELS else None
 
 
-def _checks(scenario: ScenarioFields) -> Iterator[Callable[[Sequence[str]], Any]]:
+def _groups(scenario: ScenarioFields) -> Sequence[str]:
+    groups = scenario.data.groups
+    return groups.names if groups is not None and not groups.merge else []
+
+
+def _checks(scenario: ScenarioFields) -> Iterator[NameCheck]:
     """What names agents: each raises an error where it means none of those labels."""
-    network, groups, source = scenario.network, scenario.data.groups, scenario.data.source
-    of_group = groups.names if groups is not None and not groups.merge else []
+    network, source = scenario.network, scenario.data.source
     availability, clock = network.availability, network.clock
-    sections: dict[str, BaseModel] = {"network": network}
-    if scenario.privacy.mechanism.is_private:
-        sections["privacy"] = scenario.privacy
     if clock is not None:
         yield clock.check_names
     if network.compute is not None:
         yield network.compute.check_names
-    for section, part in sections.items():
-        for key, value in mappings_from_agents(part, section):
-            yield partial(_check_mapping, value, of_group, key)
+    for key, value in mappings_from_agents(network, "network"):
+        yield partial(_check_mapping, value, _groups(scenario), key)
     for key, value in mappings_from_agents(source, "data.source"):
         yield partial(_check_mapping, value, [], key)
     yield lambda labels: availability.check_names(Members(labels))
@@ -381,7 +380,8 @@ def rules_of(algorithm: Any) -> tuple[Rule, ...]:
 
 #: Rules for all algorithms.
 RULES: tuple[Rule, ...] = (
-    *(_rejoin, _clock, _silence, _compute, _array_engine, *section_rules.PRIVACY_RULES),
-    *(_agents, _metrics, _sequential, _network_metrics, _columns, _named_once),
+    *(*section_rules.NETWORK_RULES, *section_rules.PRIVACY_RULES),
+    *(_agents, _agents_of_privacy, _metrics, _sequential, _network_metrics),
+    *(partial(_columns, "network"), partial(_columns, "privacy"), _named_once),
     *(section_rules.labels, _tuned_metric, tuning),
 )

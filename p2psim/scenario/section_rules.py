@@ -1,4 +1,4 @@
-"""Rules on one section, ``learning`` or ``privacy``: which of its parts can be combined."""
+"""Rules on one section, ``network``, ``learning`` or ``privacy``: which of its parts can be combined."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -8,6 +8,8 @@ from p2psim.core.errors import Fault
 from p2psim.data.scaling import NOT_EACH_RECORD
 from p2psim.learning.batches import batch_of
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS
+from p2psim.network.compute import contradictions
+from p2psim.network.section import scope_message
 from p2psim.network.topologies import ChangingTopology
 from p2psim.privacy.allocations import Allocation
 from p2psim.scenario.fields import ScenarioFields, has_minimum
@@ -258,6 +260,52 @@ def _anchor(scenario: ScenarioFields) -> Iterator[Fault]:
         yield Fault(f"{algorithm.kind} has no anchor; give silent or coast", "privacy.when_spent")
 
 
+def _rejoin(scenario: ScenarioFields) -> Iterator[Fault]:
+    """A model of one's own to come back with is known of these algorithms."""
+    algorithm, rejoin = scenario.learning.algorithm, scenario.network.availability.rejoin
+    if rejoin != "stale" and not algorithm.rejoins:
+        known = "async-star, coordinate-descent and model-propagation"
+        yield Fault(f"{rejoin} is for {known}; {algorithm.kind} takes stale", "network.availability.rejoin")
+
+
+def _clock(scenario: ScenarioFields) -> Iterator[Fault]:
+    """Where the learner asks, nobody has a clock of its own."""
+    kind = scenario.network.exchange.kind
+    if not scenario.network.exchange.has_clocks and scenario.network.clock is not None:
+        wakes = "the learner's queries" if scenario.network.exchange.needs_learner else "rounds"
+        message = f"agents have no clock under {kind}: {wakes} wake them; remove clock"
+        hint = ", or use request" if scenario.network.exchange.polled else ""
+        yield Fault(message + hint, "network.clock")
+
+
+def _silence(scenario: ScenarioFields) -> Iterator[Fault]:
+    """A run to a number of commits ends only if messages arrive."""
+    if "request" in scenario.learning.algorithm.star_exchanges and scenario.network.channel.loss == 1:
+        yield Fault("every message is lost, so that no commit would ever be made", "network.channel.loss")
+
+
+def _compute(scenario: ScenarioFields) -> Iterator[Fault]:
+    """Time to compute, in place of other times, and for algorithms that know of it."""
+    network, algorithm = scenario.network, scenario.learning.algorithm
+    if network.compute is None:
+        return
+    if not algorithm.computes:
+        yield Fault(f"{algorithm.kind} takes no time to compute: remove compute", "network.compute")
+    for key, message in contradictions(network.compute, network.exchange, network.availability):
+        yield Fault(message, key)
+
+
+def _array_engine(scenario: ScenarioFields) -> Iterator[Fault]:
+    """The array engine makes the events of networks all of whose parts have a compiled form."""
+    network = scenario.network
+    uncompiled = network.uncompiled_parts()
+    if network.engine == "array" and uncompiled:
+        yield Fault(f"{scope_message(uncompiled)}; auto takes it where it can", "network.engine")
+
+
+NETWORK_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (
+    _rejoin, _clock, _silence, _compute, _array_engine,
+)  # fmt: skip
 PRIVACY_RULES: tuple[Callable[[ScenarioFields], Iterator[Fault]], ...] = (
     _noise, _sensitivity, _accountants, _allocation, _overlap, _tail, _anchor,
 )  # fmt: skip

@@ -1,4 +1,6 @@
 import gc
+import itertools
+import json
 import time
 import weakref
 
@@ -237,3 +239,31 @@ def test_values_of_a_sweep_point_to_themselves():
         (25, 29, "privacy.epsilon"),
         (25, 35, "privacy.epsilon"),
     ]
+
+
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        # Rules of one section, of two, and of sections between which the contradiction lies in some cells alone.
+        "learning.regularizer.l2: [1.0e-3, 0, inverse-size]",
+        "privacy.enforce: [basic, rdp]\n  privacy.delta: [null, 1.0e-5]",
+        "privacy.accountant: [[basic], [basic, basic], []]\n  record.metrics: [[relative_fitness], [lambda2]]",
+        "data.scale.y: [1, null]\n  learning.loss: [squared, logistic]",
+        "network.exchange: [request, gossip]\n  privacy.when_spent: [silent, coast]",
+        "network.channel.loss: [0, 1]\n  privacy.overlap.holders: [1, 1000]",
+        "data.source.agents: [3, 4]\n  privacy.epsilon: [1, {'0': 1, '1': 2, '2': 3}, {nobody: 1}]",
+    ],
+)
+def test_a_rule_finds_in_each_cell_what_it_finds_in_that_cell_alone(sweep):
+    """What rules found in the cell before is taken over only where they read nothing that differs."""
+    keys = plain(read(f"sweep:\n  {sweep}\n"))["sweep"]
+    alone = set()
+    for values in itertools.product(*keys.values()):
+        overrides = [f"{key}={json.dumps(value)}" for key, value in zip(keys, values, strict=True)]
+        try:
+            Scenario.parse(VALID.replace(SWEEP, ""), "", overrides)
+        except InputError as error:
+            alone |= {(fault.key, fault.message) for fault in error.faults}
+    with pytest.raises(InputError) as caught:
+        swept(f"sweep:\n  {sweep}\n")
+    assert {(fault.key, fault.message) for fault in caught.value.faults} == alone
