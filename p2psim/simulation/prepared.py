@@ -2,12 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from p2psim.data.classes import SIGNS
 from p2psim.network.graph import Graph
+
+Made = TypeVar("Made")
+
+#: Things that cells of a case have computed and share, the oldest of which go.
+_MOST_SHARED = 256
 
 #: Graphs that a case keeps, and neighbours in all of them: cells of a replica follow each other, so that few do.
 #: A graph that has more is drawn anew for every cell.
@@ -68,6 +73,22 @@ class PreparedData:
     graphs: DrawnGraphs = field(default_factory=DrawnGraphs, repr=False, compare=False)
     # Not taken over by `dataclasses.replace`: of other arrays other things are computed.
     shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _made: dict[Any, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, name: str, depends: tuple[Any, ...], make: Callable[[], Made]) -> Made:
+        """What is made of this case and some objects, made anew only where one of these is another object.
+
+        Cells that differ in one section of a scenario have all other sections, and what follows from them, in common.
+        Numbers, texts and None are compared by their value.
+        """
+        plain = (bool, int, float, str, type(None))
+        key = name, *(one if isinstance(one, plain) else (id(one),) for one in depends)
+        if key not in self._made:
+            # Objects are kept, so that their ids stay their own.
+            self._made[key] = depends, make()
+            while len(self._made) > _MOST_SHARED:
+                del self._made[next(iter(self._made))]
+        return self._made[key][1]
 
     @property
     def class_names(self) -> tuple[str, ...]:

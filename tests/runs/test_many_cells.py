@@ -2,13 +2,19 @@
 
 import pickle
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
+import pytest
 import small_study as small
 
 from p2psim.runs import manifest, pool
 from p2psim.runs.manifest import CellEntry, Manifest, RunEntry
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
+from p2psim.simulation.simulate import check, simulate
+from p2psim.simulation.workspace import Workspace
 
 
 def described(size: int) -> Manifest:
@@ -81,3 +87,59 @@ def test_a_worker_is_sent_each_cell_once() -> None:
     worker.send([(0, 2), (1, 0)], grid)
     worker.send([], grid)
     assert sent == [([(0, 0), (0, 1)], {0: grid[0]}), ([(0, 2), (1, 0)], {1: grid[1]})]
+
+
+STAR = {
+    "privacy.epsilon": [0.5, 0.5001, {"0": 1, "1": 2, "2": 40}],
+    "privacy.mechanism": ["laplace", "none"],
+    "privacy.sensitivity": [
+        {"kind": "clip", "norm": "l1", "bound": 1.0},
+        {"kind": "clip", "norm": "l1", "bound": 2.0},
+    ],
+    "privacy.when_spent": ["silent"],
+    "learning.algorithm.rho": [0.1, 50],
+    "learning.algorithm.batch": ["whole", {"kind": "poisson", "rate": 0.5}],
+    "learning.algorithm.reweight": ["none", "known"],
+    "network.clock": [{"rate": 2.0}, {"rate": {"0": 1, "1": 2, "2": 3}}],
+    "network.channel.loss": [0, 0.4],
+    "data.source.noise": [0.1, 1],
+    "record.every": [5, 10],
+}
+
+
+@pytest.mark.parametrize("key", STAR)
+def test_a_cell_says_and_gives_the_same_whatever_cells_there_were_before_it(key: str, tmp_path: Path) -> None:
+    """What cells share follows from what they have in common: beside others a cell is what it is alone."""
+    swept = {key: STAR[key], "privacy.allocation": ["horizon", {"kind": "cap", "releases": 3}]}
+    grid = cells(small.scenario(replicas=1, sweep=swept))
+
+    def outcomes(order: Sequence[int], alone: bool) -> dict[int, str]:
+        given, workspace = {}, Workspace(tmp_path / "shared")
+        for index in order:
+            scenario = grid[index].scenario
+            if alone:
+                scenario, workspace = pickle.loads(pickle.dumps(scenario)), Workspace(tmp_path / str(index))
+            said, made = check(scenario, workspace), simulate(scenario, 0, workspace)
+            parts = made.series, made.ledger, made.agents, made.noise, made.warnings
+            given[index] = "\n".join(map(plainly, (said.facts, said.warnings, said.privacy[:], *parts)))
+        return given
+
+    places = range(len(grid))
+    known = outcomes(places, alone=True)
+    assert outcomes(places, alone=False) == known
+    assert outcomes(places[::-1], alone=False) == known
+
+
+def plainly(value: object) -> str:
+    """All numbers of something, with all their digits."""
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist())
+    if isinstance(value, dict):
+        return repr({name: plainly(entry) for name, entry in value.items()})
+    if isinstance(value, tuple | list):
+        return repr(list(map(plainly, value)))
+    return (
+        repr({name: plainly(entry) for name, entry in vars(value).items()})
+        if hasattr(value, "__dict__")
+        else repr(value)
+    )

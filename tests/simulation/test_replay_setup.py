@@ -34,8 +34,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> ReplaySetup:
 
 
 def key(made: ReplaySetup, where: Graph) -> str:
-    network = replace(made.network, links=where)
-    return replay_setup(graph_scenario(), network, made.plan, made.commits, made.time, made.dimension).key
+    scenario, network = graph_scenario(), replace(made.network, links=where)
+    case = Workspace(None).case(scenario, 0)
+    return replay_setup(scenario, case, network, made.plan, made.commits, made.time, made.dimension).key
 
 
 def test_numbers_of_links_make_another_stage(made: ReplaySetup) -> None:

@@ -221,6 +221,12 @@ class PreparedCell(ABC):
     @cached_property
     def agents(self) -> dict[str, np.ndarray]:
         """Columns of the table of agents, from ``index`` on."""
+        case, links = self.case, self.setup.network.links
+        known = case.once("agents", (type(self), links, self.scenario.record), lambda: self._columns)
+        return known | {"budget": self.setup.plan.budget}
+
+    @property
+    def _columns(self) -> dict[str, np.ndarray]:
         case, records = self.case, self.problem.records
         return {
             "index": np.arange(records.size, dtype=np.int32),
@@ -228,7 +234,6 @@ class PreparedCell(ABC):
             "group": np.array(case.groups or ("",) * records.size, dtype=object),
             "records": records,
             **self.centralities,
-            "budget": self.setup.plan.budget,
         }
 
     @cached_property

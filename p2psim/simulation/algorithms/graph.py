@@ -206,7 +206,7 @@ class GraphCell(ModelsCell):
         if not case.class_count:
             graph_setting.refuse_accuracies(scenario)
         graph_setting.check_baselines(scenario, case)
-        network = replay.network_of(scenario, case.arrays, links, problem.dimension)
+        network = replay.network_of(scenario, case, links, problem.dimension)
         rates = network.known_rates
         bound, rule = graph_setting.rule_of(scenario, case, problem)
         first = graph_setting.first_models(scenario, case, problem, bound, rule, replica)
@@ -217,7 +217,7 @@ class GraphCell(ModelsCell):
         more = {"never": not algorithm.touches_data, "contraction": problem.contraction, "dimension": p}
         shares = rates / rates.sum()
         plan = replay.plan_releases(scenario, limit, bound, problem.records, horizon, shares, **more)
-        setup = replay.replay_setup(scenario, network, plan, algorithm.commits, time, p)
+        setup = replay.replay_setup(scenario, case, network, plan, algorithm.commits, time, p)
         return cls(scenario, case, problem, setup, bound, rule, links, replica, first, public)
 
     def _task(self, streams: Streams) -> GraphTask:

@@ -248,17 +248,20 @@ class LearnerCell(PreparedCell):
         if "isolated_fitness" in {*record.metrics, *record.per_agent} and problem.l2 == 0:
             _ = problem.isolated_optima  # refused before the run where they are not unique
         links = cls.links_of(scenario, case, replica)
-        network = replay.network_of(scenario, arrays, links, problem.dimension)
-        weighting = cls.weigh(scenario, network)
-        method = cls.method_of(scenario, problem, weighting)
+        network = replay.network_of(scenario, case, links, problem.dimension)
+        method = case.once(
+            "method",
+            (cls, scenario.learning, network),
+            lambda: cls.method_of(scenario, problem, cls.weigh(scenario, network)),
+        )
         bound, rule = _rule_of(scenario, case, problem, method.projects)
         # In rounds every owner answers every one, and one round less is held.
         rounds = network.exchange.in_rounds
         shares = np.ones(problem.owners) if rounds else network.known_rates / network.known_rates.sum()
         T, p, limit = algorithm.horizon, problem.dimension, replay.limit_of(scenario, case, problem.owners)
-        more = {"dimension": p, "factors": weighting.at_owner}
+        more = {"dimension": p, "factors": method.weighting.at_owner}
         plan = replay.plan_releases(scenario, limit, bound, problem.records, T, shares, **more)
-        setup = replay.replay_setup(scenario, network, plan, T - rounds, None, p)
+        setup = replay.replay_setup(scenario, case, network, plan, T - rounds, None, p)
         return cls(scenario, case, problem, setup, bound, rule, method)
 
     @property
@@ -284,7 +287,12 @@ class LearnerCell(PreparedCell):
     @cached_property
     def _replay(self) -> LearnerReplay:
         """One of any replica, at its beginning."""
-        return self.compiled(self.problem, self.method, self.rule, self.sampling(Streams()))
+        depends = type(self), self.method, self.rule, self.scenario.learning
+        return self.case.once(
+            "replay",
+            depends,
+            lambda: self.compiled(self.problem, self.method, self.rule, self.sampling(Streams())),
+        )
 
     @cached_property
     def _groups(self) -> tuple[str, ...] | None:
@@ -337,8 +345,12 @@ def _rule_of(
         return _public_bound(case, problem, order)
 
     bound, rule = replay.claim_of(scenario, problem, public)
-    reach = problem if projects else replace(problem, theta_max=_ANYWHERE)
-    return bound, gradient_rule(reach, rule.clip, rule.bound, rule.order, rule.grid)
+    numbers = rule.clip, rule.bound, rule.order, rule.grid
+
+    def made() -> OwnerRule:
+        return gradient_rule(problem if projects else replace(problem, theta_max=_ANYWHERE), *numbers)
+
+    return bound, case.once("rule", (problem, projects, *numbers), made)
 
 
 def _public_bound(case: PreparedData, problem: StarProblem, order: int) -> float:

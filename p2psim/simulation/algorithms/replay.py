@@ -92,6 +92,7 @@ class ReplaySetup:
 
 def replay_setup(
     scenario: Scenario,
+    case: PreparedData,
     network: Network,
     plan: Plan,
     commits: int | None,
@@ -107,7 +108,7 @@ def replay_setup(
         If an agent that does nothing without its data may not even make one release.
     """
     setup = ReplaySetup(network, plan, commits, time, dimension, "", queries)
-    limits, rates = setup.limits, network.rates
+    limits = setup.limits
     if limits is not None and not network.goes_on and not limits.all():
         agent = int(np.argmin(limits))
         most = int(np.asarray(plan.limits)[agent])
@@ -121,27 +122,28 @@ def replay_setup(
                 "learning.algorithm.local_steps"
             )
         raise AgentError("privacy.allocation", message, agent)
+    said = case.once("network in words", (scenario.network, network), lambda: _in_words(scenario, network))
     parts = [
-        scenario.network.model_dump(mode="json"),
-        # What a topology makes can depend on the data.
-        _digest(network.links),
-        # So can who is away.
-        None if network.availability.ideal or network.members is None else network.members.digest(),
-        network.goes_on,
-        network.updates,
-        network.answerer_releases,
-        None if rates is None or (rates == 1).all() else rates.tolist(),
         None if limits is None else np.unique(limits).tolist() if np.ptp(limits) == 0 else limits.tolist(),
         commits,
         time,
         dimension,
-        # How long agents compute can depend on their records, and on their groups.
-        None if (work := network.mean_work()) is None else work.tolist(),
         # What unit noise is drawn, and by which rule; only its scale may differ within one setup.
         scenario.privacy.mechanism.model_dump_json(),
         *([] if queries == 1 else [queries]),
     ]
-    return replace(setup, key=json.dumps(parts))
+    return replace(setup, key=said + json.dumps(parts))
+
+
+def _in_words(scenario: Scenario, network: Network) -> str:
+    """What tells networks apart."""
+    rates, work, members = network.rates, network.mean_work(), network.members
+    # What a topology makes can depend on the data; so can who is away, and how long agents compute.
+    away = None if network.availability.ideal or members is None else members.digest()
+    clocks = None if rates is None or (rates == 1).all() else rates.tolist()
+    parts = [scenario.network.model_dump(mode="json"), _digest(network.links), away, network.goes_on]
+    parts += [network.updates, network.answerer_releases, clocks, None if work is None else work.tolist()]
+    return json.dumps(parts)
 
 
 def order_of(norm: str) -> int:
@@ -246,16 +248,21 @@ def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
     return Limit(epsilon, delta, privacy.enforcing, promise=budget, holders=holders)
 
 
-def network_of(
-    scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Graph, dimension: int | None = None
-) -> Network:
-    """The network of a replica, from the arrays of its case, who is linked with whom, and p of its models.
+def network_of(scenario: Scenario, case: PreparedData, links: Graph, dimension: int | None = None) -> Network:
+    """The network of a replica, from its case, who is linked with whom, and p of its models.
 
     Raises
     ------
     MeaningError
         If the channel, or an availability, means nothing for these agents.
     """
+    depends = scenario.network, scenario.learning, links, dimension, goes_on(scenario)
+    return case.once("network", depends, lambda: _network_of(scenario, case.arrays, links, dimension))
+
+
+def _network_of(
+    scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Graph, dimension: int | None
+) -> Network:
     section, algorithm, members = scenario.network, scenario.learning.algorithm, members_of(arrays)
     network = Network(
         links,

@@ -25,6 +25,38 @@ from p2psim.theory import star
 
 
 @dataclass(frozen=True)
+class Steps:
+    """What the steps of a star do, whatever the noise.
+
+    Attributes
+    ----------
+    facts, warnings : dict, tuple of str
+        For whoever runs it.
+    problem : StarProblem
+    lengths : ndarray, shape (N,)
+        r_i·lr_i.
+    moves : ndarray, shape (N,)
+        Factor from the variance of an answer's noise to that of what it moves a coordinate of θ_i by.
+    frequencies : ndarray, shape (N,)
+        γ_i.
+    """
+
+    facts: dict[str, object]
+    warnings: tuple[str, ...]
+    problem: StarProblem
+    lengths: np.ndarray
+    moves: np.ndarray
+    frequencies: np.ndarray
+
+    @cached_property
+    def eigenvectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the mean Hessian, as columns, and the curvatures of each owner's loss along them, shape (N, p)."""
+        hessians = self.problem.loss.curvature * self.problem.gram
+        _, basis = np.linalg.eigh(np.tensordot(self.problem.shares, hessians, axes=1))
+        return basis, np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
+
+
+@dataclass(frozen=True)
 class StarCell(LearnerCell):
     """A star's cell."""
 
@@ -67,9 +99,9 @@ class StarCell(LearnerCell):
 
     def facts(self, privacy: PrivacyOfAgents) -> Facts:
         """See `PreparedCell.facts`."""
-        problem, plan, horizon = self.problem, self.setup.plan, self.horizon
-        steps = star.step_sizes(self.rho, horizon, problem.l2, problem.records)
-        start = float(problem.relative_fitness(np.zeros((1, problem.dimension)))[0])
+        problem, plan, horizon, case = self.problem, self.setup.plan, self.horizon, self.case
+        zero = np.zeros((1, problem.dimension))
+        start = case.once("ψ of 0", (problem,), lambda: float(problem.relative_fitness(zero)[0]))
         facts: dict[str, object] = {
             "owners": problem.owners,
             "records": int(problem.records.sum()),
@@ -83,29 +115,38 @@ class StarCell(LearnerCell):
         }
         warnings: list[str] = []
         if np.isfinite(problem.loss.curvature):
-            # A gradient that counts r times is a step r times as long.
-            frequencies, _ = long_run_frequencies(self.setup.network)
-            weighting = self.weighting.settled(frequencies)
-            reweights = weighting.at_learner * weighting.at_owner
-            h = star.steepness(steps, problem.hessian_peaks()) * reweights
-            hessians = problem.loss.curvature * problem.gram
-            contraction = star.contraction(self.rho, horizon, problem.l2, problem.records, hessians)
-            facts |= {"h": float(h.max()), "stable below": star.stability_threshold(problem.owners)}
-            facts |= {"step": star.stability(h), "T·lr·λ_min/(N+1)": contraction}
-            warnings += _step_warnings(h, contraction)
+            known = case.once("steps", (self.method, self.setup.network), lambda: self._steps)
+            facts |= known.facts
+            warnings += known.warnings
             # Theory knows the noise of releases, of equal size, and not that of batches.
-            known = plan.allocation.alike and not plan.sampled
+            equal = plan.allocation.alike and not plan.sampled
             variances = plan.mechanism.variance(privacy.scales)
-            if known and problem.loss.is_squared_error and np.isfinite(variances).all():
-                moved = (steps * weighting.at_learner) ** 2 * variances
-                floor, filling = self._noise(steps * reweights, moved, hessians, frequencies)
+            if equal and problem.loss.is_squared_error and np.isfinite(variances).all():
+                floor, filling = self._noise(known, known.moves * variances)
                 facts |= {"noise floor of ψ": floor, "box filling": filling}
                 warnings += _noise_warnings(filling, floor, start)
         return facts, horizon * self.scenario.network.exchange.events_per_commit, warnings
 
-    def _noise(
-        self, steps: np.ndarray, variances: np.ndarray, hessians: np.ndarray, frequencies: np.ndarray
-    ) -> tuple[float, float]:
+    @property
+    def _steps(self) -> Steps:
+        problem = self.problem
+        steps = star.step_sizes(self.rho, self.horizon, problem.l2, problem.records)
+        # A gradient that counts r times is a step r times as long.
+        frequencies, _ = long_run_frequencies(self.setup.network)
+        weighting = self.weighting.settled(frequencies)
+        reweights = weighting.at_learner * weighting.at_owner
+        h = star.steepness(steps, problem.hessian_peaks()) * reweights
+        hessians = problem.loss.curvature * problem.gram
+        contraction = star.contraction(self.rho, self.horizon, problem.l2, problem.records, hessians)
+        facts: dict[str, object] = {
+            "h": float(h.max()),
+            "stable below": star.stability_threshold(problem.owners),
+        }
+        facts |= {"step": star.stability(h), "T·lr·λ_min/(N+1)": contraction}
+        moves, warnings = (steps * weighting.at_learner) ** 2, tuple(_step_warnings(h, contraction))
+        return Steps(facts, warnings, problem, steps * reweights, moves, frequencies)
+
+    def _noise(self, known: Steps, variances: np.ndarray) -> tuple[float, float]:
         """Expected ψ from noise alone after convergence, and how far noise fills the box.
 
         In the eigenvectors of the mean Hessian: exact for as far as owners share them, answer independently of the
@@ -113,22 +154,17 @@ class StarCell(LearnerCell):
 
         Parameters
         ----------
-        steps : ndarray, shape (N,)
-            r_i·lr_i.
+        known : Steps
         variances : ndarray, shape (N,)
             Variance of what the noise of an answer moves a coordinate of θ_i by.
-        hessians : ndarray, shape (N, p, p)
-        frequencies : ndarray, shape (N,)
         """
         problem, method = self.problem, self.method
         if not variances.any():
             return 0.0, 0.0
-        _, basis = np.linalg.eigh(np.tensordot(problem.shares, hessians, axes=1))
-        curvatures = np.maximum(np.einsum("pj,ipq,qj->ij", basis, hessians, basis), 0.0)
         pull = method.step * problem.l2
-        moments = floors.stationary_moments(
-            (steps[:, None] * curvatures).T, variances, frequencies, 2 * method.learner_weight * pull, pull
-        )
+        basis, curvatures = known.eigenvectors
+        steep, decay = (known.lengths[:, None] * curvatures).T, 2 * method.learner_weight * pull
+        moments = floors.stationary_moments(steep, variances, known.frequencies, decay, pull)
         spread = np.sqrt(np.maximum(moments.learner, 0.0))
         weight = 2 * problem.l2 + problem.shares @ curvatures
         floor = 0.5 * float(np.sum(weight * moments.learner)) / problem.minimum

@@ -78,7 +78,7 @@ class TrainingCell(ModelsCell):
         problem = _problem(scenario, arrays, case.class_count)
         if not problem.test_y.size:
             refuse_tests(scenario)
-        network = replay.network_of(scenario, arrays, links, problem.dimension)
+        network = replay.network_of(scenario, case, links, problem.dimension)
         bound, rule = replay.claim_of(scenario, problem, _no_public_bound)
         time, commits, updates = _end(algorithm, network)
         # In rounds of a learner every owner answers each commit; elsewhere a commit is one agent's.
@@ -89,7 +89,7 @@ class TrainingCell(ModelsCell):
         horizon = max(1, round(updates * each)) * queries
         limit, p = replay.limit_of(scenario, case, problem.agents), problem.dimension
         plan = replay.plan_releases(scenario, limit, bound, problem.records, horizon, shares, dimension=p)
-        setup = replay.replay_setup(scenario, network, plan, commits, time, p, queries=queries)
+        setup = replay.replay_setup(scenario, case, network, plan, commits, time, p, queries=queries)
         return cls(scenario, case, problem, setup, bound, rule, links, replica)
 
     @property
