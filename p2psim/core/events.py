@@ -86,7 +86,7 @@ def event_table(events: np.ndarray) -> "pa.Table":
     for name in COLUMNS:
         if name in ("kind", "outcome"):
             known = text_column(KINDS if name == "kind" else OUTCOMES)
-            codes = number_column(events[name].astype(np.int32))
+            codes = number_column(events[name].astype(np.int8))
             arrays[name] = pa.DictionaryArray.from_arrays(codes, known)
         else:
             arrays[name] = number_column(events[name])

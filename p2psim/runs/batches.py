@@ -128,7 +128,7 @@ def run_batch(
         load_parts(*options.parts)
     except InputError as error:
         return BatchResult(None, stopped=SimulationError(f"on a worker, {error}"))
-    finished: list[tuple[RunKey, Outcome, float]] = []
+    finished: dict[Item, tuple[RunKey, Outcome, float]] = {}
     failed: dict[RunKey, str] = {}
     data: dict[str, bytes] = {}
     stopped: BaseException | None = None
@@ -153,8 +153,10 @@ def run_batch(
                 failed[cell.content, replica] = text
             else:
                 outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
-                finished.append(((cell.content, replica), outcome, time.perf_counter() - began))
-        part = encode(finished, data) if finished else None
+                seconds = time.perf_counter() - began
+                finished[position, replica] = (cell.content, replica), outcome, seconds
+        # In the order of the tables, where rows of neighbours can be taken together.
+        part = encode([finished[item] for item in sorted(finished)], data) if finished else None
         done, seconds = len(finished) + len(failed), time.perf_counter() - start
         return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
 

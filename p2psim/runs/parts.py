@@ -63,8 +63,8 @@ class EncodedPart:
         """The whole table."""
         return self.files[f"{name}.arrow"]
 
-    def write(self, path: Path) -> None:
-        """Write the directory, which must not exist yet, whole or not at all."""
+    def write(self, path: Path) -> "StoredPart":
+        """Write the directory, which must not exist yet, whole or not at all, and return what it is then."""
         with aside(path) as folder:
             folder.mkdir()
             listing: dict[str, Any] = {"format": PART_FORMAT, "runs": list(self.runs.values())}
@@ -80,6 +80,7 @@ class EncodedPart:
                 sync(folder / name)
             (folder / LISTING).write_text(sealed(json.dumps(listing)), encoding="utf-8")
             sync(folder / LISTING)
+        return StoredPart(path, self.runs, _warned(self.warnings))
 
 
 class _Summed(io.BufferedWriter):
@@ -181,20 +182,25 @@ def coded(texts: Sequence[str | None]) -> pa.DictionaryArray:
 def _metrics(outcomes: Sequence[Outcome]) -> pa.Table:
     """Table of the recorded metrics, one simulation after the other."""
     series = [entry for outcome in outcomes for entry in outcome.series]
-    rows = number_column(np.repeat(np.arange(len(series)), [entry.value.size for entry in series]))
-    agents = np.array([-1 if entry.agent is None else entry.agent for entry in series], np.int32)
+    sizes = [entry.value.size for entry in series]
+    agents = np.repeat(np.array([-1 if one.agent is None else one.agent for one in series], np.int32), sizes)
 
     def joined(name: str, kind: type) -> pa.Array:
         pieces: list[np.ndarray] = [np.asarray(getattr(entry, name), kind) for entry in series]
         return number_column(np.concatenate([np.empty(0, kind), *pieces]))
 
+    def words(name: str) -> pa.Array:
+        column = coded([getattr(entry, name) for entry in series])
+        codes = column.indices.to_numpy().astype(np.min_scalar_type(-len(column.dictionary) - 1))
+        return pa.DictionaryArray.from_arrays(number_column(np.repeat(codes, sizes)), column.dictionary)
+
     return pa.table(
         {
             "step": joined("step", np.int64),
             "time": joined("time", np.float64),
-            "agent": number_column(agents, agents >= 0).take(rows),
-            "model": coded([s.model for s in series]).take(rows),
-            "metric": coded([s.metric for s in series]).take(rows),
+            "agent": number_column(agents, agents >= 0),
+            "model": words("model"),
+            "metric": words("metric"),
             "value": joined("value", np.float64),
         }
     )
@@ -218,6 +224,17 @@ def _table(simulations: Sequence[Mapping[str, np.ndarray]]) -> pa.Table:
         if name in ("agent", "index"):
             arrays[name] = arrays[name].cast(pa.int32())
     return pa.table(arrays)
+
+
+def _words_in(column: pa.DictionaryArray) -> pa.Array:
+    """Words of a column, each once; codes of a byte are looked for, which ends early for those that are there."""
+    codes = column.indices
+    if codes.type != pa.int8() or codes.null_count:
+        return column.unique().cast(pa.string())
+    there = codes.buffers()[1].slice(codes.offset, len(codes)).to_pybytes()
+    return column.dictionary.filter(
+        number_column(np.array([code in there for code in range(len(column.dictionary))]))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,13 +272,15 @@ class StoredPart:
         with pa.memory_map(str(self.path / f"{name}.arrow")) as source:
             return pa.ipc.open_file(source).read_all()
 
-    def schema(self, name: str) -> pa.Schema:
-        """Schema of a table."""
-        return self.table(name).schema
-
-    def values(self, name: str, column: str) -> pa.Array:
-        """All values of a text column, each once."""
-        return self.table(name).column(column).unique()
+    def columns(self, name: str) -> tuple[pa.Schema, dict[str, pa.Array]]:
+        """Schema of a table, and the words of each text column, each once."""
+        table = self.table(name)
+        texts = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+        words = ([*map(_words_in, table.column(column).chunks)] for column in texts)
+        return table.schema, {
+            column: pa.chunked_array(several, pa.string()).unique()
+            for column, several in zip(texts, words, strict=True)
+        }
 
     def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
         """Piece, first row in it, and number of rows of one simulation in a table."""
@@ -279,6 +298,10 @@ class StoredPart:
         return {name: members_of(path) if path.exists() else {} for name, path in paths.items()}
 
 
+def _warned(warnings: Mapping[str, Mapping[str, int]]) -> dict[str, Warned]:
+    return {message: Warned(sum(times.values()), frozenset(times)) for message, times in warnings.items()}
+
+
 def read_part(path: Path) -> StoredPart:
     """Open a part and check that its files are those that were written.
 
@@ -292,10 +315,7 @@ def read_part(path: Path) -> StoredPart:
         with opened(listing_path) as listing:
             version, entries, _ = listing["format"], of_one_folder(listing["files"]), listing["sha256"]
             runs = {(run["content"], int(run["replica"])): run for run in listing["runs"]}
-            warnings = {
-                message: Warned(sum(times.values()), frozenset(times))
-                for message, times in listing["warnings"].items()
-            }
+            warnings = _warned(listing["warnings"])
     except (OSError, DamagedError) as error:
         raise FolderError(f"{listing_path}: damaged ({first_line(error)}); {_cure(path)}") from None
     if version != PART_FORMAT:

@@ -20,11 +20,12 @@ from p2psim.runs.batches import BatchOptions
 from p2psim.runs.checking import assess_cells, warnings_of
 from p2psim.runs.clusters import connect, run_dask
 from p2psim.runs.invocations import InvocationRecorder
-from p2psim.runs.parts import RunKey
+from p2psim.runs.parts import RunKey, StoredPart
 from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room
 from p2psim.runs.pool import available_cores, refuse_unguarded, run_local, warm_up
 from p2psim.runs.progress import shown
 from p2psim.runs.result import Result
+from p2psim.runs.tables import StoredTables
 from p2psim.runs.tuning import tuned
 from p2psim.runs.work import Work
 from p2psim.scenario.model import Cell, Scenario
@@ -220,13 +221,14 @@ class Study:
             text = describing.resolved_text(scenario, grid, described)
             store.begin(folder, described, text)
             try:
-                failed = self.execute(work, workspace, client, record)
+                failed, parts = self.execute(work, workspace, client, record)
             except BaseException:
                 with contextlib.suppress(OSError):
                     invocations = (*described.invocations[:-1], record.so_far("interrupted"))
                     manifest.write(folder, replace(described, state="interrupted", invocations=invocations))
                 raise
-            content = store.read_content(folder)
+            held = content or store.Content(described, (), StoredTables(folder, ()))
+            content = held.grown(described, parts)
             cells = describing.cells_at_end(described, content, work.stopped())
             state = "failed" if failed else "finished"
             described = replace(described, cells=cells, failed=failed, state=state)
@@ -277,11 +279,11 @@ class Study:
 
     def execute(
         self, work: Work, workspace: Workspace, client: Any, record: InvocationRecorder
-    ) -> dict[RunKey, str]:
-        """Simulate, keeping each batch as it comes; returns what failed."""
-        failed: dict[RunKey, str] = {}
+    ) -> tuple[dict[RunKey, str], list[StoredPart]]:
+        """Simulate, keeping each batch as it comes; returns what failed, and the batches."""
+        failed, parts = dict[RunKey, str](), list[StoredPart]()
         if not work.items:
-            return failed
+            return failed, parts
         keep_data = self.scenario.record.data or self.scenario.record.events
         shared = frozenset(workspace.problems() if client is None else ())
         options = BatchOptions(
@@ -294,11 +296,12 @@ class Study:
         with shown(work.planned, self.options.progress) as advance, contextlib.closing(results) as stream:
             for result in stream:
                 if result.part is not None:
-                    store.add_part(self.folder, result.part, workspace.arrays if keep_data else None)
+                    arrays = workspace.arrays if keep_data else None
+                    parts.append(store.add_part(self.folder, result.part, arrays))
                 failed.update(result.failed)
                 work.take_in(result)
                 record.take_in(result.worker, result.done, result.used)
                 advance(result.done, len(result.failed), result.worker, work.planned)
                 if result.stopped is not None:
                     raise result.stopped
-        return failed
+        return failed, parts

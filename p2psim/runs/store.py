@@ -191,6 +191,11 @@ class Content:
     parts: tuple[StoredPart, ...]
     earlier: StoredTables
 
+    def grown(self, manifest: Manifest, parts: Iterable[StoredPart]) -> "Content":
+        """With what this process has added, which needs no check, and the manifest that it wrote before."""
+        known = sorted([*self.parts, *parts], key=lambda part: part.path.name)
+        return Content(manifest, tuple(known), self.earlier)
+
     def sources(self) -> dict[RunKey, StoredPart | StoredTables]:
         """Where the rows of each finished simulation are."""
         in_parts = {key: part for part in self.parts for key in part.runs}
@@ -266,8 +271,8 @@ def begin(folder: Path, described: Manifest, scenario_text: str) -> None:
 
 def add_part(
     folder: Path, part: EncodedPart, arrays: Callable[[str], Mapping[str, np.ndarray]] | None = None
-) -> None:
-    """Keep a finished batch, whole or not at all.
+) -> StoredPart:
+    """Keep a finished batch, whole or not at all, and return where it is.
 
     Parameters
     ----------
@@ -289,7 +294,7 @@ def add_part(
     name = f"{cell[:16]}-{replica}"
     names = chain([name], (f"{name}-{again}" for again in count(1)))
     path = next(path for path in map((folder / PARTS).joinpath, names) if not path.exists())
-    part.write(path)
+    return part.write(path)
 
 
 def move_final(folder: Path) -> None:

@@ -6,11 +6,12 @@ batches, workers or attempts.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from itertools import chain, groupby, pairwise
+from inspect import signature
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +21,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from p2psim.core.events import FORMAT_VERSION, number_column
-from p2psim.runs.batches import cut
 from p2psim.runs.parts import RunKey, StoredPart, coded
 from p2psim.simulation.outcome import KEY
 from p2psim.simulation.workspace import RunArrays
@@ -52,16 +52,18 @@ class StoredTables:
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.parquet"
 
-    def schema(self, name: str) -> pa.Schema:
-        """Schema of a table without cell, replica and swept columns."""
-        schema = pq.read_schema(self._path(name))
-        return pa.schema(list(schema)[schema.get_field_index("replica") + 1 :])
-
-    def values(self, name: str, column: str) -> pa.Array:
-        """All values of a text column, each once."""
+    def columns(self, name: str) -> tuple[pa.Schema, dict[str, pa.Array]]:
+        """Schema of a table without cell, replica and swept columns, and the words of each text column, each once."""
         with pq.ParquetFile(self._path(name)) as file:
-            groups = (file.read_row_group(i, columns=[column]) for i in range(file.num_row_groups))
-            return _distinct([pc.unique(group.column(column)) for group in groups])
+            schema = file.schema_arrow
+            schema = pa.schema(list(schema)[schema.get_field_index("replica") + 1 :])
+            texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+            words = {column: list[pa.Array]() for column in texts}
+            for group in range(file.num_row_groups if texts else 0):
+                rows = file.read_row_group(group, columns=texts)
+                for column in texts:
+                    words[column].append(pc.unique(rows[column]))
+        return schema, {column: _distinct(several) for column, several in words.items()}
 
     def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
         """Row group, first row in it, and number of rows of each piece of a simulation's rows."""
@@ -120,25 +122,40 @@ class Placed:
 Held = tuple[Placed, tuple[int, int, int]]
 
 
-def pieces(
-    name: str, held: Sequence[Held], body: pa.Schema, dictionaries: dict[str, pa.Array]
-) -> Iterator[pa.Table]:
-    """Rows of all simulations in turn, all with the same columns. The maps of few parts are open at a time."""
+def _cut(held: Iterable[Held]) -> Iterator[list[Held]]:
+    """What each group of exactly `ROW_GROUP` rows holds; the last one is shorter, and empty if alone."""
+    group: list[Held] = []
+    room = ROW_GROUP
+    for run, (piece, start, count) in held:
+        while count > room:
+            yield [*group, (run, (piece, start, room))]
+            start, count, group, room = start + room, count - room, [], ROW_GROUP
+        group.append((run, (piece, start, count)))
+        room -= count
+    yield group
 
-    def conformed(source: StoredPart | StoredTables, group: int) -> pa.Table:
+
+def groups(
+    name: str, held: Sequence[Held], body: pa.Schema, dictionaries: dict[str, pa.Array]
+) -> Iterator[tuple[list[Held], pa.Table]]:
+    """Rows of all simulations in turn, group by group, all with the same columns; and of which simulations they are.
+
+    The maps of few parts are open at a time.
+    """
+
+    def conformed(source: StoredPart | StoredTables, piece: int) -> pa.Table:
         # A whole part at once: its simulations may have few rows each.
-        return _conformed(source.table(name, group), body, dictionaries)
+        return _conformed(source.table(name, piece), body, dictionaries)
 
     opened = {most: lru_cache(most)(conformed) for most in {run.source.most_open for run, _ in held}}
-    # Neighbours with the same source: as many as fill a row group.
-    alike = groupby(held, lambda piece: (id(piece[0].source), piece[1][0]))
-    for several in chain.from_iterable(cut(each, lambda piece: piece[1][2], ROW_GROUP) for _, each in alike):
-        source = several[0][0].source
-        groups, starts, counts = np.array([place for _, place in several], np.int64).T
-        rows = _gathered(opened[source.most_open](source, int(groups[0])), starts, counts)
-        numbers = [[run.cell for run, _ in several], [run.replica for run, _ in several]]
-        ids = [number_column(np.repeat(np.array(each, np.int32), counts)) for each in numbers]
-        yield pa.table([*ids, *rows.columns], ["cell", "replica", *body.names])
+    for group in _cut(held):
+        tables = []
+        # Neighbours with the same source.
+        for _, several in groupby(group, lambda one: (id(one[0].source), one[1][0])):
+            sources, places = zip(*((run.source, place) for run, place in several), strict=True)
+            pieces, starts, counts = np.array(places, np.int64).T
+            tables.append(_gathered(opened[sources[0].most_open](sources[0], int(pieces[0])), starts, counts))
+        yield group, pa.concat_tables(tables)
 
 
 def _gathered(table: pa.Table, starts: np.ndarray, counts: np.ndarray) -> pa.Table:
@@ -147,21 +164,7 @@ def _gathered(table: pa.Table, starts: np.ndarray, counts: np.ndarray) -> pa.Tab
     if (starts[1:] == starts[:-1] + counts[:-1]).all():
         return table.slice(int(starts[0]), int(ends[-1]))
     rows = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
-    return table.take(number_column(rows))
-
-
-def groups(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Cut a stream of pieces into groups of exactly `ROW_GROUP` rows, the last one shorter, and empty if alone."""
-    group: list[pa.Table] = []
-    room, is_first = ROW_GROUP, True
-    for rows in pieces:
-        while rows.num_rows >= room:
-            yield pa.concat_tables([*group, rows.slice(0, room)])
-            rows, group, room, is_first = rows.slice(room), [], ROW_GROUP, False
-        group.append(rows)
-        room -= rows.num_rows
-    if room < ROW_GROUP or is_first:
-        yield pa.concat_tables(group)
+    return pc.take(table, number_column(rows), boundscheck=False)
 
 
 def _conformed(rows: pa.Table, body: pa.Schema, dictionaries: dict[str, pa.Array]) -> pa.Table:
@@ -175,7 +178,8 @@ def _conformed(rows: pa.Table, body: pa.Schema, dictionaries: dict[str, pa.Array
             chunks = [pa.nulls(rows.num_rows, field.type if dictionary is None else pa.string())]
         if dictionary is not None:
             chunks = [_recoded(chunk, dictionary) for chunk in chunks]
-        columns.append(pa.chunked_array([chunk.cast(field.type) for chunk in chunks], field.type))
+        alike = (chunk if chunk.type == field.type else chunk.cast(field.type) for chunk in chunks)
+        columns.append(pa.chunked_array(alike, field.type))
     return pa.Table.from_arrays(columns, schema=body)
 
 
@@ -185,7 +189,7 @@ def _recoded(chunk: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
         chunk = chunk.cast(pa.string()).dictionary_encode()
     if chunk.dictionary.equals(dictionary):
         return chunk  # as it lies in the file, which is mapped and not read
-    codes = pc.index_in(chunk.dictionary, dictionary).take(chunk.indices)
+    codes = pc.take(pc.index_in(chunk.dictionary, dictionary), chunk.indices, boundscheck=False)
     return pa.DictionaryArray.from_arrays(codes, dictionary)
 
 
@@ -250,12 +254,15 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     # Arrow packs one group while the rows of the next are put together.
     with (
         ThreadPoolExecutor(1) as other,
-        pq.ParquetWriter(path, schema, **packing(body, [key for key, _ in first])) as writer,
+        pq.ParquetWriter(path, schema, **packing(schema, [key for key, _ in first])) as writer,
     ):
         packed = other.submit(lambda: None)
-        for group in groups(pieces(name, held, body, dictionaries)):
-            rows = group.combine_chunks()
-            arrays = [*(column.take(rows["cell"]) for column in columns.values()), *rows.columns]
+        for group, rows in groups(name, held, body, dictionaries):
+            counts = [place[2] for _, place in group]
+            numbers = [[run.cell for run, _ in group], [run.replica for run, _ in group]]
+            ids = [number_column(np.repeat(np.array(each, np.int32), counts)) for each in numbers]
+            ofs = (pc.take(column, ids[0], boundscheck=False) for column in columns.values())
+            arrays = [*ofs, *ids, *rows.combine_chunks().columns]
             packed.result()
             table = pa.Table.from_arrays(arrays, schema=schema)
             packed = other.submit(writer.write_table, table, row_group_size=ROW_GROUP)
@@ -263,28 +270,39 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     return True
 
 
-def packing(body: pa.Schema, before: Sequence[str] = ()) -> dict[str, Any]:
-    """How columns are packed, as options of pyarrow; of those that stand before others few values repeat."""
-    floats = [field.name for field in body if pa.types.is_floating(field.type)]
-    counts = [name for name in body.names if name in _COUNTS]
+def packing(schema: pa.Schema, alike: Collection[str] = ("cell", "replica")) -> dict[str, Any]:
+    """How columns are packed, as options of pyarrow; those that are `alike` have long stretches of one value."""
+    words = {field.name for field in schema if pa.types.is_dictionary(field.type)}
+    numbers = [field for field in schema if field.name not in words]
+    floats = [one.name for one in numbers if pa.types.is_floating(one.type) and one.name not in alike]
+    counts = [one.name for one in numbers if one.name in _COUNTS]
     ways = dict.fromkeys(floats, "BYTE_STREAM_SPLIT") | dict.fromkeys(counts, "DELTA_BINARY_PACKED")
+    ways |= {one.name: "PLAIN" for one in numbers if one.name in alike}
     return {
         "compression": "zstd",
-        "use_dictionary": [*before, *(name for name in body.names if name not in ways)],
+        "use_dictionary": [name for name in schema.names if name not in ways],
         "column_encoding": ways,
         "write_page_checksum": True,
+        # Nearly all words are in every group: to look for the least and the greatest costs as much as writing them.
+        "write_statistics": [one.name for one in numbers],
+        # A page is a column of a group: each page has a compressor of its own.
+        "write_batch_size": ROW_GROUP,
+        **({"max_rows_per_page": ROW_GROUP} if _LIMITS_PAGES else {}),
     }
+
+
+#: Earlier versions of pyarrow limit the bytes of a page alone.
+_LIMITS_PAGES = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
 
 
 def _body(name: str, sources: Sequence[StoredPart | StoredTables]) -> tuple[pa.Schema, dict[str, pa.Array]]:
     """Columns of all sources together, in their order, and the values of each text column."""
     schemas, texts = [], defaultdict[str, list[pa.Array]](list)
     for source in sources:
-        schema = source.schema(name)
+        schema, words = source.columns(name)
         schemas.append(schema.remove_metadata())
-        for field in schema:
-            if pa.types.is_dictionary(field.type):
-                texts[field.name].append(source.values(name, field.name))
+        for column, values in words.items():
+            texts[column].append(values)
     merged = pa.unify_schemas(schemas, promote_options="permissive")
     names = sorted(merged.names, key=partial(rank, name)) if name in _FIRST else merged.names
     text = pa.dictionary(pa.int32(), pa.string())

@@ -95,15 +95,16 @@ def killing(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     keep, killed = store.add_part, list[int]()
     kept = 0
 
-    def keep_and_kill(*part: Any) -> None:
+    def keep_and_kill(*part: Any) -> Any:
         nonlocal kept
-        keep(*part)
+        stored = keep(*part)
         kept += 1
         if kept == 4:
             with distributed.Client(scheduler) as client:
                 busy = [address for address, tasks in client.processing().items() if tasks]
             killed.append(known[(busy or list(known))[0]])
             os.kill(killed[0], signal.SIGKILL)
+        return stored
 
     monkeypatch.setattr(store, "add_part", keep_and_kill)
     return killed

@@ -39,10 +39,11 @@ keep, left = store.add_part, int(sys.argv.pop(1))
 
 def keep_and_stop(*part):
     global left
-    keep(*part)
+    kept = keep(*part)
     left -= 1
     if not left:
         os.kill(os.getpid(), signal.SIGSTOP)
+    return kept
 
 store.add_part = keep_and_stop
 sys.exit(main(sys.argv[1:]))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import small_study as small
@@ -167,6 +168,20 @@ def test_small_row_groups_do_not_change_the_rows(
     result = p2psim.Result.load(tmp_path / "run")
     for name in ("metrics", "ledger", "agents", "events"):
         pd.testing.assert_frame_equal(getattr(result, name), getattr(reference, name))
+
+
+def test_text_columns_have_the_words_that_occur(tmp_path: Path) -> None:
+    """In order and each once, whether rows come from batches, which know more kinds of events, or from tables."""
+    folder = tmp_path / "run"
+    for replicas in (1, 3):
+        p2psim.run(small.scenario(replicas=replicas), folder, progress=False)
+        for path in folder.glob("*.parquet"):
+            table = pq.read_table(path)
+            for field in (field for field in table.schema if pa.types.is_dictionary(field.type)):
+                column = table[field.name]
+                occur = sorted(set(column.cast(pa.string()).to_pylist()) - {None})
+                assert field.type == pa.dictionary(pa.int32(), pa.string())
+                assert all(chunk.dictionary.to_pylist() == occur for chunk in column.chunks)
 
 
 def test_running_again_does_nothing(reference: p2psim.Result, monkeypatch: pytest.MonkeyPatch) -> None:
