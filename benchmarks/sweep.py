@@ -101,6 +101,7 @@ def figure(sizes: list[int], replicas: int) -> None:
     """
     import p2psim
     from p2psim.runs import batches, runner
+    from p2psim.runs.work import Work
     from p2psim.simulation.workspace import Workspace
 
     sets = [f"replicas={replicas}"]
@@ -108,9 +109,9 @@ def figure(sizes: list[int], replicas: int) -> None:
     scenario = p2psim.Scenario.load(HERE / "star.yaml", sets)
     prepare, spent = runner.Study.prepare, [0.0]
 
-    def prepared(study: runner.Study, workspace: Workspace) -> object:
+    def prepared(study: runner.Study, workspace: Workspace, work: Work) -> object:
         before = time.process_time()
-        facts = prepare(study, workspace)
+        facts = prepare(study, workspace, work)
         for cell in study.grid:
             batches.run_batch(study.grid, [(cell.index, replicas)], workspace, batches.BatchOptions())
         spent[0] += time.process_time() - before

@@ -141,7 +141,8 @@ def run_batch(
             try:
                 if prepare:
                     workspace.case(cell.scenario, 0)
-                outcome = simulate(cell.scenario, replica, workspace, options.check_events, options.share)
+                ways = options.check_events, options.share, cell.warnings
+                outcome = simulate(cell.scenario, replica, workspace, *ways)
                 problem = outcome.problem_id
                 if options.keep_data and problem not in options.shared and problem not in data:
                     data[problem] = archive_bytes(sorted(workspace.arrays(problem).items()))

@@ -188,8 +188,9 @@ class CheckReport:
 
 
 def _as_tree(fact: Assessment) -> dict[str, Any]:
-    """Facts as plain values; nothing is said of the time to compute where there is none."""
+    """Facts as plain values, warnings once; nothing is said of the time to compute where there is none."""
     tree = asdict(fact) | {"privacy": [asdict(agent) for agent in fact.privacy]}
+    del tree["of_runs"]
     return {name: value for name, value in tree.items() if name != "mean_work" or value is not None}
 
 

@@ -198,7 +198,7 @@ class Study:
             if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
                 warm_up()
             workspace = Workspace(Path(directory))
-            fitted, facts = self.prepare(workspace) if work.items else ({}, {})
+            fitted, facts = self.prepare(workspace, work) if work.items else ({}, {})
             if content is not None and not work.items and self._is_complete(content, work):
                 compaction.keep_figures(folder, content.manifest, scenario)
                 return {}
@@ -263,10 +263,13 @@ class Study:
         in_tables = not content.parts and held.stored[:size] == tuple(cell.content for cell in self.grid)
         return in_tables and held.state == "finished" and stops == work.stopped()
 
-    def prepare(self, workspace: Workspace) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    def prepare(
+        self, workspace: Workspace, work: Work
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
         """Prepare the data of all cells before anything is written, so that bad input leaves no trace.
 
-        Returned are what the preparation found, and the facts of each cell, by content hash.
+        Returned are what the preparation found, and the facts of each cell, by content hash. Who works has the cells'
+        warnings from here.
         """
         from p2psim.scenario.fields import explicit
 
@@ -274,6 +277,10 @@ class Study:
         refuse_length(self.scenario, self.grid, assessed, self.options.confirm_cells)
         for warning in warnings_of(self.grid, assessed):
             self.tell(warning)
+        # Cells mostly have the same warnings: each text is kept, and sent to a worker, once.
+        texts = dict[tuple[str, ...], tuple[str, ...]]()
+        said = (texts.setdefault(fact.of_runs, fact.of_runs) for fact in assessed)
+        work.grid = [replace(cell, warnings=text) for cell, text in zip(self.grid, said, strict=True)]
         facts = {cell.content: explicit(fact.facts) for cell, fact in zip(self.grid, assessed, strict=True)}
         return {cell.content: workspace.fitted(cell.scenario) for cell in self.grid}, facts
 

@@ -10,7 +10,7 @@ import json
 import math
 import weakref
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Generic
 
@@ -42,12 +42,15 @@ class GridCell(Generic[AnyScenario]):
         Complete and valid, without a sweep.
     content : str
         Hash of what determines the results; it does not move when values are added to the sweep.
+    warnings : tuple of str, optional
+        Of its first replica, where it was assessed; of all where replicas draw nothing that they depend on.
     """
 
     index: int
     swept: dict[str, object]
     scenario: AnyScenario
     content: str
+    warnings: tuple[str, ...] | None = field(default=None, compare=False)
 
 
 #: The grid that was made last, by the id of its scenario: whoever reads a scenario checks its cells, and then runs the

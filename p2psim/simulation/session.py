@@ -137,7 +137,7 @@ class Session:
             self.cells.clear()
             self._used = workspace
         case = workspace.case(scenario, replica)
-        only = replica if scenario.data.redrawn or _is_drawn(scenario) else None
+        only = replica if draws_anew(scenario) else None
         key = id(scenario), case.problem_id, only
         if key not in self.cells or self.cells[key][1] is not case:
             self.cells[key] = scenario, case, adapter_of(scenario).cell(scenario, case, replica)
@@ -151,8 +151,10 @@ class Session:
         return self.cells[key][1:]
 
 
-def _is_drawn(scenario: Scenario) -> bool:
-    """Whether every replica draws something of a cell anew: its graph, its first models, or a baseline's noise."""
+def draws_anew(scenario: Scenario) -> bool:
+    """Whether every replica draws something of a cell: its data, graph, first models, or a baseline's noise."""
+    if scenario.data.redrawn:
+        return True
     learning = scenario.learning
     parts = [scenario.network.topology, learning.algorithm.first_models, *learning.baselines]
     return any(getattr(part, "is_random", False) and getattr(part, "seed", None) is None for part in parts)

@@ -24,7 +24,7 @@ from p2psim.simulation.algorithms import Assessment, adapter_of, with_spent
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.outcome import Outcome, link_table, streams_of
 from p2psim.simulation.recorder import Marks, NetworkWatch, Recorder, Spending
-from p2psim.simulation.session import EventCache, EventChunk, Session
+from p2psim.simulation.session import EventCache, EventChunk, Session, draws_anew
 from p2psim.simulation.workspace import Workspace
 
 #: What simulations of this process share.
@@ -34,7 +34,12 @@ _NO_EVENTS, _NO_RELEASES = np.empty(0, EVENT), joined([])
 
 
 def simulate(
-    scenario: Scenario, replica: int, workspace: Workspace, check_events: bool = False, share: bool = True
+    scenario: Scenario,
+    replica: int,
+    workspace: Workspace,
+    check_events: bool = False,
+    share: bool = True,
+    known: tuple[str, ...] | None = None,
 ) -> Outcome:
     """Simulate one replica of one cell.
 
@@ -52,6 +57,8 @@ def simulate(
         Check the invariants of the event stream.
     share : bool
         Keep events and noise for other cells of the replica.
+    known : tuple of str, optional
+        Warnings of the cell's first replica, where it was assessed: what they follow from need not be found out again.
 
     Returns
     -------
@@ -91,6 +98,7 @@ def simulate(
     watch.feed(_NO_EVENTS, marks)
     spending.feed(_NO_RELEASES, marks)
     result, caveats = replay.finish(marks), cell.caveats(replay.violations)
+    warnings = cell.warnings if known is None or (replica and draws_anew(scenario)) else known
     return Outcome(
         ended=cache.ended,
         series=result.series + watch.finish() + spending.finish(),
@@ -101,7 +109,7 @@ def simulate(
         noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
         models=result.models if record.models else None,
         problem_id=case.problem_id,
-        warnings=(*case.warnings, *cell.warnings, *facts.early),
+        warnings=(*case.warnings, *warnings, *facts.early),
     )
 
 

@@ -143,3 +143,19 @@ def plainly(value: object) -> str:
         if hasattr(value, "__dict__")
         else repr(value)
     )
+
+
+@pytest.mark.parametrize("redraw", ["never", "replica"])
+def test_warnings_of_an_assessed_cell_are_those_of_each_of_its_runs(redraw: str) -> None:
+    """Where each replica draws its records anew, h and its warning differ between replicas."""
+    changes = small.tree(replicas=3, sweep={})
+    changes["data"]["redraw"] = redraw
+    changes["data"]["source"] |= {"points": 8, "noise": 3.0}
+    changes["learning"]["algorithm"]["rho"] = 4000.0
+    scenario = Scenario.from_dict(changes)
+    known = check(scenario, Workspace(None)).of_runs
+    assert known
+    runs = [simulate(scenario, replica, Workspace(None)).warnings for replica in range(3)]
+    again = [simulate(scenario, replica, Workspace(None), known=known).warnings for replica in range(3)]
+    assert again == runs
+    assert (len(set(runs)) > 1) == (redraw == "replica")

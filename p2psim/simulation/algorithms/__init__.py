@@ -112,6 +112,8 @@ class Assessment:
     warnings : tuple of str
     mean_work : tuple of float, optional
         Mean time that an update of each agent takes to compute, where that takes time.
+    of_runs : tuple of str
+        Those of the warnings that are given with results too.
     """
 
     facts: dict[str, Any]
@@ -122,6 +124,7 @@ class Assessment:
     privacy: PrivacyOfAgents
     warnings: tuple[str, ...]
     mean_work: tuple[float, ...] | None = None
+    of_runs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -249,9 +252,9 @@ class PreparedCell(ABC):
         work = self.setup.network.mean_work()
         mean_work = tuple(work.tolist()) if work is not None else None
         sizes = events, events * EVENT.itemsize, problem.bytes_of_data
-        warnings += self.privacy_warnings()
+        said = *warnings, *self.privacy_warnings()
         records = tuple(problem.records.tolist())
-        return Assessment(facts, records, *sizes, privacy, tuple(warnings), mean_work)
+        return Assessment(facts, records, *sizes, privacy, said, mean_work, of_runs=said)
 
     def privacy_warnings(self) -> Iterator[str]:
         """Warnings of budgets that, for a record with several holders, exceed a promise; and of a δ that is large."""
