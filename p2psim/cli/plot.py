@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from p2psim.cli.arguments import ANY, as_given, command, number, option, read_references, templates
 from p2psim.core.errors import InputError
-from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
+from p2psim.core.figures import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, EVERYTHING, KIND_NAMES
 from p2psim.core.printing import print_json
 
 if TYPE_CHECKING:

@@ -7,11 +7,47 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from p2psim.core.figure_names import AGAINST_A_KEY, ALONG_THE_RUN, KIND_NAMES, WITH_LOG, WITH_QUANTILES
 from p2psim.core.registry import parts, register_all
 
 if TYPE_CHECKING:
     from matplotlib import figure
+
+#: Kinds of figures, each a file in `p2psim.report.figures`.
+KIND_NAMES = (
+    *("fitness", "timing", "epsilon", "size", "curves", "finals", "agents", "groups", "targets", "paired"),
+    *("network", "load", "collaboration", "alone", "ecdf", "degree", "heatmap", "front"),
+    *("spacetime", "graph", "spent", "forecast"),
+)
+
+#: Those that are only drawn where they are asked for: they compute for long.
+ASKED_FOR = ("forecast",)
+
+#: In the place of a kind: all that a run can give.
+EVERYTHING = "all"
+
+#: Those that are drawn along an axis of the run; the others show its end.
+ALONG_THE_RUN = ("fitness", "curves", "groups", "targets", "network")
+
+#: Those that can be drawn against a swept key.
+AGAINST_A_KEY = ("finals", "collaboration")
+
+#: Those whose bands or bars are quantiles over replicas.
+WITH_QUANTILES = (
+    *("fitness", "curves", "groups", "network", "epsilon", "size"),
+    *("finals", "load", "collaboration", "alone", "front", "forecast"),
+)
+
+#: Those whose axis of values can be made linear or logarithmic.
+WITH_LOG = (
+    *("fitness", "curves", "groups", "network", "finals", "load", "collaboration", "alone"),
+    *("agents", "ecdf", "degree", "heatmap", "front", "forecast"),
+)
+
+#: What those along the run can be drawn against.
+AGAINST = ("step", "time", "vectors_sent", "epsilon")
+
+#: Metrics that are an axis: by what is asked for. Values belong together that were recorded at the same moment.
+MEASURED_AXES = {"vectors_sent": "vectors_sent", "epsilon": "epsilon_spent"}
 
 
 class Metric:
@@ -114,7 +150,7 @@ class Figure:
     needs : str
         What a run must have for it, in words; empty where any run will do.
     along_the_run : bool
-        Whether it has an axis of the run, so that ``against`` may be one of `p2psim.core.figure_names.AGAINST`.
+        Whether it has an axis of the run, so that ``against`` may be one of `AGAINST`.
     against_a_key : bool
         Whether ``against`` may be a swept key.
     has_facets : bool

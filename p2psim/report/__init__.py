@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2psim.core.errors import Fault, InputError, SimulationError, first_line
-from p2psim.core.figure_names import AGAINST, ASKED_FOR, EVERYTHING
-from p2psim.core.figures import FIGURES, having
+from p2psim.core.figures import AGAINST, ASKED_FOR, EVERYTHING, FIGURES, having
 from p2psim.core.printing import exact
 from p2psim.core.registry import load_installed
 from p2psim.report.source import BAND, FigureRequest, Source

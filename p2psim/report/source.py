@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from p2psim.core.errors import InputError
-from p2psim.core.figure_names import AGAINST, MEASURED_AXES
+from p2psim.core.figures import AGAINST, MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report.words import as_text, named, short
 from p2psim.runs.result import Result

@@ -8,8 +8,7 @@ from pydantic import AfterValidator, Field
 
 from p2psim.core.errors import Fault
 from p2psim.core.faults import unknown
-from p2psim.core.figure_names import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN
-from p2psim.core.figures import FIGURES, having
+from p2psim.core.figures import AGAINST, AGAINST_A_KEY, ALONG_THE_RUN, FIGURES, having
 from p2psim.core.files import path_of
 from p2psim.core.nodes import Node, at, plain
 from p2psim.core.options import AS_LIST, AS_TUPLE, BY_NAME, Fraction, Index, Options

@@ -178,7 +178,7 @@ def test_run_says_what_the_folder_holds_beside_what_was_asked(
 
 
 def test_help_of_plot_lists_kinds_and_axes(capsys: pytest.CaptureFixture[str]) -> None:
-    from p2psim.core.figure_names import AGAINST, KIND_NAMES
+    from p2psim.core.figures import AGAINST, KIND_NAMES
 
     with pytest.raises(SystemExit):
         main(["plot", "--help"])

@@ -13,10 +13,9 @@ from made_up_run import footnote, legend, lines_of, psi, run, text_of
 from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from p2psim.core import figure_names
+from p2psim.core import figures as core_figures
 from p2psim.core.errors import InputError
-from p2psim.core.figure_names import ALONG_THE_RUN, KIND_NAMES
-from p2psim.core.figures import FIGURES
+from p2psim.core.figures import ALONG_THE_RUN, FIGURES, KIND_NAMES
 from p2psim.report import draw
 from p2psim.report.source import source
 from p2psim.report.words import number
@@ -430,7 +429,7 @@ def test_a_run_with_nothing_to_draw_says_why_for_each_kind(tmp_path) -> None:
         draw(r)
     # Equal reasons are joined under the names of their kinds.
     told = [fault.message.partition(": ")[0].split(", ") for fault in caught.value.faults[1:]]
-    assert sorted(name for names in told for name in names) == sorted({*FIGURES} - {*figure_names.ASKED_FOR})
+    assert sorted(name for names in told for name in names) == sorted({*FIGURES} - {*core_figures.ASKED_FOR})
 
 
 def test_a_folder_that_cannot_be_made_is_an_input_error(tmp_path) -> None:

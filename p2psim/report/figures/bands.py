@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
-from p2psim.core.figure_names import MEASURED_AXES
+from p2psim.core.figures import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import MOST_PANELS, Plan

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from p2psim.core.errors import InputError
-from p2psim.core.figure_names import MEASURED_AXES
+from p2psim.core.figures import MEASURED_AXES
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import Plan

@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
-from p2psim.core.figure_names import MEASURED_AXES
+from p2psim.core.figures import MEASURED_AXES
 from p2psim.report import notes, panels, scales, style
 from p2psim.report.channels import MOST_PANELS, Dimension, Plan, dimensions
 from p2psim.report.curves import finals, quartiles_of
