@@ -110,23 +110,29 @@ def graph_work(engine: str, agents: int) -> None:
 
 
 def work(engine: str, replicas: int, single_budget: bool) -> None:
-    """Simulate the workload in this process and print its cost."""
+    """Simulate the workload in this process, as a worker of a run does, and print its cost."""
+    from p2psim.runs.batches import BatchOptions, played, turns_of
     from p2psim.scenario.cells import cells
     from p2psim.scenario.model import Scenario
-    from p2psim.simulation.simulate import simulate
     from p2psim.simulation.workspace import Workspace
 
     sets = [f"network.engine={engine}"] + (["sweep={privacy.epsilon: [1]}"] if single_budget else [])
-    grid = cells(Scenario.load(HERE / "star.yaml", sets))
+    grid, options = cells(Scenario.load(HERE / "star.yaml", sets)), BatchOptions()
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder))
-        for cell in grid:
-            simulate(cell.scenario, replicas, workspace)  # data, compilation, first use
-        start, commits = time.process_time(), 0
-        for replica in range(replicas):
-            for cell in grid:
-                outcome = simulate(cell.scenario, replica, workspace)
-                commits += int(outcome.series[0].step[-1])
+
+        def commits_of(numbers: range) -> int:
+            items = [(cell.index, replica) for replica in numbers for cell in grid]
+            commits = 0
+            for turn in turns_of(grid, items, workspace, options):
+                chosen = [replica for _, replica in turn]
+                outcomes = played(grid[turn[0][0]], chosen, workspace, options)
+                commits += sum(int(outcome.series[0].step[-1]) for outcome in outcomes)
+            return commits
+
+        commits_of(range(replicas, replicas + 2))  # data, compilation, first use
+        start = time.process_time()
+        commits = commits_of(range(replicas))
         seconds = time.process_time() - start
     print(json.dumps({"us_per_event": seconds / commits * 1e6, "commits": commits}))
 

@@ -10,8 +10,8 @@ from p2psim.core.events import SEND
 from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Hinge, Logistic, Loss, Squared
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.problem import Recorded, StarProblem, star_problem
-from p2psim.learning.star.replay import LearnerReplay, StarReplay, gradient_rule
+from p2psim.learning.star.problem import Recorded, StarProblem, gradient_rule, star_problem
+from p2psim.learning.star.replay import LearnerReplay, StarReplay
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import Exchange, Request
 from p2psim.network.graph import TopologyInputs

@@ -22,8 +22,8 @@ from p2psim.learning.graph.problem import GraphProblem, GraphTask
 from p2psim.learning.sgd.execute import CompiledExecutor
 from p2psim.learning.sgd.problem import TrainingTask
 from p2psim.learning.sgd.program import GRADIENT, INSTRUCTION, INSTRUCTIONS, Program
-from p2psim.learning.star.problem import StarProblem
-from p2psim.learning.star.replay import LearnerReplay, gradient_rule
+from p2psim.learning.star.problem import StarProblem, gradient_rule
+from p2psim.learning.star.replay import LearnerReplay
 from p2psim.learning.steps import LearningAlgorithm
 from p2psim.network.graph import TopologyInputs, from_edges
 from p2psim.network.section import Network

@@ -48,9 +48,8 @@ def stream_key(seed: int, replica: int | None, purpose: str, variant: str = "") 
     """
     if purpose not in PURPOSES:
         raise ValueError(f"unknown purpose {purpose!r}; known: {', '.join(PURPOSES)}")
-    address = "\x1f".join(
-        (STREAM_VERSION, str(seed), "" if replica is None else str(replica), purpose, variant)
-    )
+    drawn_by = "" if replica is None else replica
+    address = f"{STREAM_VERSION}\x1f{seed}\x1f{drawn_by}\x1f{purpose}\x1f{variant}"
     return np.frombuffer(hashlib.blake2b(address.encode(), digest_size=16).digest(), dtype="<u8").astype(
         np.uint64
     )

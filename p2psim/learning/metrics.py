@@ -40,7 +40,16 @@ class Series:
 
 
 class StarMetric(Metric):
-    """Base of metrics of a central learner's models; see `p2psim.core.figures.Metric`."""
+    """Base of metrics of a central learner's models; see `p2psim.core.figures.Metric`.
+
+    Attributes
+    ----------
+    row_by_row : bool
+        Whether it gives one series, and each value depends on the model of its record alone: the same bytes whatever
+        other records there are.
+    """
+
+    row_by_row = False
 
     @staticmethod
     @abstractmethod
@@ -91,6 +100,7 @@ register_all(
             relative_fitness,
             "ψ = f(θ)/f(θ*) − 1 of the learner's model",
             label="relative fitness ψ (dimensionless)",
+            row_by_row=True,
         ),
         StarMetric.of(
             "isolated_fitness",

@@ -352,16 +352,24 @@ class LostReleases:
 
     def __init__(self, network: Network, limits: np.ndarray | None = None, end: float | None = None):
         links, exchange = network.links, network.exchange
+        self._links, self._end = links, end
         self._receivers = np.diff(links.indptr) if exchange.sends_to_all else np.ones(links.agents, int)
-        self._failed = np.zeros((links.agents, 1), np.int64)
-        self._tally = None
         # On an ideal network a broadcast reaches all neighbours at once; what derives from it may do otherwise.
         arrives = type(exchange) is Broadcast and network.channel.ideal
         arrives = arrives and network.compute is None and type(network.availability) is Always
         releases = (limits is None or bool(limits.any())) and not (arrives and links.changes is None)
-        if releases and (links.changes is not None or not exchange.names_releases(network.updates)):
-            # Messages name no release: it is in the version of the model. Or not all go to as many.
-            self._tally = Tally(links, end)
+        # Where messages name no release, it is in the version of the model. Or not all go to as many.
+        named = links.changes is None and exchange.names_releases(network.updates)
+        self._tallies = releases and not named
+        self._failed = np.zeros((links.agents, 0), np.int64)  # by agent and release
+        self._tally = Tally(links, end) if self._tallies else None
+
+    def begin(self) -> "LostReleases":
+        """One for a stream of the same network, where this one has read nothing."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._tally = Tally(self._links, self._end) if self._tallies else None
+        return other
 
     def read(self, events: np.ndarray, kinds: np.ndarray | None = None) -> None:
         """Read the next piece of the stream; ``kinds`` are those of the events, where they are at hand."""

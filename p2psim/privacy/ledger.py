@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
 
 def mechanism_charges(plan: Plan, claims: Claims) -> Charges:
     """What releases, and the starts, cost for the real records where the mechanism guarantees what it says."""
-    losses = claims.losses * plan.stretch[claims.agents]
+    losses = claims.losses * plan.stretch[claims.agents % plan.budget.size]
     return plan.charges(replace(claims, losses=losses), plan.limit.start_real)
 
 
@@ -54,6 +55,27 @@ def _constant(agents: int, value: float | bool) -> np.ndarray:
     return column
 
 
+class Account(NamedTuple):
+    """What a run gives to account for.
+
+    Attributes
+    ----------
+    lost, deliveries_lost : ndarray of int, shape (N,)
+        Releases of each agent that reached nobody, and failed deliveries of its releases.
+    releases : Releases
+        All of the run.
+    totals : Totals or None
+        From `Plan.totals`.
+    caveats : Caveats
+    """
+
+    lost: np.ndarray
+    deliveries_lost: np.ndarray
+    releases: Releases
+    totals: Totals | None
+    caveats: Caveats
+
+
 def ledger(
     plan: Plan,
     lost: np.ndarray,
@@ -63,7 +85,14 @@ def ledger(
     accountants: Sequence[str],
     caveats: Caveats,
 ) -> dict[str, np.ndarray]:
-    """Account for all agents.
+    """Account for all agents of one run; parameters and columns as of `ledgers`."""
+    return ledgers(plan, [Account(lost, deliveries_lost, releases, totals, caveats)], accountants)[0]
+
+
+def ledgers(
+    plan: Plan, accounts: Sequence[Account], accountants: Sequence[str]
+) -> list[dict[str, np.ndarray]]:
+    """Account for all agents of several runs of one plan, as if they were agents of one.
 
     A release is charged when noise is drawn, sent or not, received or not; so is a start that depends on data.
     ``epsilon_<accountant>``, at ``delta_<accountant>``, is that of the real records, whatever ``scale_records``
@@ -74,47 +103,46 @@ def ledger(
     Parameters
     ----------
     plan : Plan
-    lost, deliveries_lost : ndarray of int, shape (N,)
-        Releases of each agent that reached nobody, and failed deliveries of its releases.
-    releases : Releases
-        All of the run.
-    totals : Totals or None
-        From `Plan.totals`.
+    accounts : sequence of Account
+        Of each run; the caveats differ in violations alone.
     accountants : sequence of str
-    caveats : Caveats
 
     Returns
     -------
-    dict of ndarray, shape (N,) each
-        The columns of the run folder's ledger, from ``agent`` on.
+    list of dict of ndarray, shape (N,) each
+        For each run the columns of the run folder's ledger, from ``agent`` on.
     """
-    agents, limit = plan.budget.size, plan.limit
-    claims = Claims.of(plan, releases, totals)
+    runs, agents, caveats = len(accounts), plan.budget.size, accounts[0].caveats
+    limit = plan.limit
+    claims = Claims.of_runs(plan, [(account.releases, account.totals) for account in accounts])
     claimed = plan.charges(claims, limit.start)
     real = claimed if plan.claims_are_real else mechanism_charges(plan, claims)
-    violated = caveats.violations.found
+    counts, steps, sizes = map(np.stack, zip(*(each.caveats.violations for each in accounts), strict=True))
+    violated = counts > 0
     # Where nothing is guaranteed, everything is lost with the first release.
-    lost_all = (violated | caveats.void) & (real.offsets[1:] > real.offsets[:-1])
+    lost_all = (violated.ravel() | caveats.void) & (real.offsets[1:] > real.offsets[:-1])
     names = dict.fromkeys((*accountants, limit.enforce))
     claim = plan.epsilon(limit.enforce, claimed)
     if real is claimed and not lost_all.any():
         spent = {name: claim if name == limit.enforce else plan.epsilon(name, real) for name in names}
     else:
         spent = {name: plan.epsilon(name, real, lost_all) for name in names}
+    spent = {name: epsilon.reshape(runs, agents) for name, epsilon in spent.items()}
     enforced = spent[limit.enforce]
+    # Of one dimension where all runs have the same.
     columns: dict[str, np.ndarray] = {
         "agent": np.arange(agents, dtype=np.int32),
-        "releases": real.made,
-        "lost": lost,
-        "deliveries_lost": deliveries_lost,
+        "releases": real.made.reshape(runs, agents),
+        "lost": np.stack([account.lost for account in accounts]),
+        "deliveries_lost": np.stack([account.deliveries_lost for account in accounts]),
         "budget": plan.budget if plan.mechanism.is_private else _constant(agents, np.inf),
-        "epsilon_claimed": claim,
+        "epsilon_claimed": claim.reshape(runs, agents),
     }
     for name in accountants:
         columns[f"epsilon_{name}"] = spent[name]
         needs_delta = ACCOUNTANTS[name].needs_delta
         columns[f"delta_{name}"] = _constant(agents, limit.delta * limit.holders if needs_delta else 0.0)
-    columns["violation_step"], columns["violation_size"] = caveats.violations.steps, caveats.violations.sizes
+    columns["violation_step"], columns["violation_size"] = steps, sizes
     columns["bound_violated"] = violated
     columns["over_budget"] = enforced > columns["budget"] * (1 + 1e-9)
     columns["not_private"] = np.isinf(enforced)
@@ -122,4 +150,7 @@ def ledger(
     columns["data_dependent_step"] = _constant(agents, caveats.data_dependent_step)
     columns["scaled_records"] = _constant(agents, plan.scale_records != 1)
     columns["clairvoyant"] = _constant(agents, plan.clairvoyant)
-    return columns
+    return [
+        {name: column[run] if column.ndim > 1 else column for name, column in columns.items()}
+        for run in range(runs)
+    ]

@@ -5,7 +5,7 @@ The plan follows from budgets, allocations and accountants. It is fixed before a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -247,10 +247,10 @@ class Plan:
         )
 
     def epsilon(self, accountant: str, charges: Charges, lost: np.ndarray | None = None) -> np.ndarray:
-        """ε of a record of each agent, whoever else holds it, by an accountant, shape (N,).
+        """ε of a record of each agent of each run, whoever else holds it, by an accountant, shape (runs·N,).
 
         At the limit's δ; infinite without noise, once something was released, and of those who are ``lost``, shape
-        (N,), whatever the accountant says.
+        (runs·N,), whatever the accountant says.
         """
         charged = charges.offsets[1:] > charges.offsets[:-1]
         if not self.mechanism.is_private or (lost is not None and lost[charged].all()):
@@ -259,7 +259,10 @@ class Plan:
             spent = ACCOUNTANTS[accountant].epsilon(charges, self.limit.delta)
             if lost is not None:
                 spent = np.where(lost, np.inf, spent)
-        return of_shared_record(spent, self.limit.holders)
+        if self.limit.holders == 1:
+            return spent
+        runs = np.split(spent, spent.size // self.budget.size)
+        return np.concatenate([of_shared_record(run, self.limit.holders) for run in runs])
 
     def charges(self, claims: Claims, start: np.ndarray | None = None) -> Charges:
         """What releases cost, and each agent's start, for accountants.
@@ -269,15 +272,21 @@ class Plan:
         claims : Claims
         start : ndarray, shape (N,), optional
             Loss of the agents' starts.
+
+        Returns
+        -------
+        Charges
+            Of N agents for each run of the claims.
         """
-        first = np.arange(self.budget.size + 1)
+        n, runs = self.budget.size, claims.runs
+        first = np.arange(runs * n + 1)
         noises, kinds = self._noises
         owners = np.searchsorted(claims.agents, first)
-        releases = Charges(noises, kinds[claims.agents], claims.losses, owners, claims.counts)
+        releases = Charges(noises, kinds[claims.agents % n], claims.losses, owners, claims.counts)
         if start is None:
             return releases
         # A start is made of all records.
-        noise = self.limit.start_noise or self.mechanism.noise
+        noise, start = self.limit.start_noise or self.mechanism.noise, np.tile(start, runs)
         return releases.plus(Charges((noise,), np.zeros(start.size, np.int32), start, first))
 
     @cached_property
@@ -290,27 +299,38 @@ class Plan:
 
 @dataclass(frozen=True)
 class Claims:
-    """What all releases of a run are claimed to cost, for the records as scaled.
+    """What all releases of a run, or of several, are claimed to cost, for the records as scaled.
 
     Attributes
     ----------
     agents : ndarray of int, shape (k,)
-        Whose each is, in order.
+        Whose each is, in order; agent i of run r is r·N + i.
     losses : ndarray, shape (k,)
     counts : ndarray, shape (k,), or None
         How many equal releases each stands for; None for one.
+    runs : int
     """
 
     agents: np.ndarray
     losses: np.ndarray
     counts: np.ndarray | None = None
+    runs: int = 1
 
     @classmethod
     def of(cls, plan: Plan, releases: Releases, totals: Totals | None) -> Claims:
         """The claims of a plan; one for each agent where all of its releases are alike."""
-        if not plan.even:
-            order = by_agent(releases)
-            return cls(releases.agents[order], plan.claimed(releases, totals)[order])
-        made = np.bincount(releases.agents, minlength=plan.budget.size)
-        agents = np.flatnonzero(made)
-        return cls(agents, plan.claimed_of_each[agents], made[agents].astype(float))
+        return cls.of_runs(plan, [(releases, totals)])
+
+    @classmethod
+    def of_runs(cls, plan: Plan, runs: Sequence[tuple[Releases, Totals | None]]) -> Claims:
+        """The claims of several runs of a plan."""
+        n = plan.budget.size
+        if plan.even:
+            made = np.concatenate([np.bincount(releases.agents, minlength=n) for releases, _ in runs])
+            agents = np.flatnonzero(made)
+            return cls(agents, plan.claimed_of_each[agents % n], made[agents].astype(float), len(runs))
+        orders = [by_agent(releases) for releases, _ in runs]
+        pairs = list(zip(runs, orders, strict=True))
+        whose = [releases.agents[order] + r * n for r, ((releases, _), order) in enumerate(pairs)]
+        losses = [plan.claimed(releases, totals)[order] for (releases, totals), order in pairs]
+        return cls(np.concatenate(whose), np.concatenate(losses), runs=len(runs))

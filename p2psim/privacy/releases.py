@@ -37,6 +37,35 @@ def find_releases(events, made, commits, agents, numbers, steps, places):  # typ
     return found, commits
 
 
+@njit()
+def find_each(events, bounds, made, agents, numbers, steps, places, ends):  # type: ignore[no-untyped-def]
+    """`find_releases` of several whole runs, of which ``made`` (runs, N) holds zeros.
+
+    The events of run r end at ``bounds[r + 1]``, and its releases at ``ends[r + 1]``.
+    """
+    for r in range(bounds.size - 1):
+        at = ends[r]
+        found, _ = find_releases(
+            events[bounds[r] : bounds[r + 1]], made[r], 0, agents[at:], numbers[at:], steps[at:], places[at:]
+        )
+        ends[r + 1] = at + found
+
+
+def releases_of_runs(events: np.ndarray, bounds: np.ndarray, n: int) -> tuple[Releases, np.ndarray]:
+    """Releases of several whole runs of n agents, one run after the other, and where those of each begin and end.
+
+    Parameters
+    ----------
+    events : ndarray of EVENT
+    bounds : ndarray of int64, shape (runs + 1,)
+        Those of run r are from bounds[r] to bounds[r + 1].
+    n : int
+    """
+    columns, ends = np.empty((4, events.size), np.int64), np.zeros(bounds.size, np.int64)
+    find_each(events, bounds, np.zeros((bounds.size - 1, n), np.int64), *columns, ends)
+    return Releases(*columns[:, : ends[-1]].copy()), ends
+
+
 @dataclass
 class ReleaseCounter:
     """Where the count of releases stands between two chunks; it goes on as chunks are read.
@@ -71,8 +100,10 @@ def joined(parts: Sequence[Releases]) -> Releases:
     """Releases of several chunks together."""
     if not parts:
         return Releases(*np.empty((3, 0), np.int64))
+    if len(parts) == 1:
+        return Releases(parts[0].agents, parts[0].numbers, parts[0].steps)
     columns = zip(*((part.agents, part.numbers, part.steps) for part in parts), strict=True)
-    return Releases(*(column[0] if len(column) == 1 else np.concatenate(column) for column in columns))
+    return Releases(*map(np.concatenate, columns))
 
 
 def by_agent(releases: Releases) -> np.ndarray:

@@ -5,9 +5,9 @@ import os
 import threading
 import time
 import traceback
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
@@ -122,8 +122,6 @@ def run_batch(
     """
     from threadpoolctl import threadpool_limits
 
-    from p2psim.simulation.simulate import simulate
-
     try:
         load_parts(*options.parts)
     except InputError as error:
@@ -135,31 +133,84 @@ def run_batch(
     # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
     with _ONE_AT_A_TIME, threadpool_limits(limits=1):
         start, meter = time.perf_counter(), Meter()
-        for position, replica in items:
-            cell = cells[position]
-            began = time.perf_counter()
+        turns = deque(turns_of(cells, items, workspace, options, prepare))
+        while turns:
+            turn = turns.popleft()
+            position, replica = turn[0]
+            scenario, began = cells[position].scenario, time.perf_counter()
             try:
                 if prepare:
-                    workspace.case(cell.scenario, 0)
-                ways = options.check_events, options.share, cell.warnings
-                outcome = simulate(cell.scenario, replica, workspace, *ways)
-                problem = outcome.problem_id
+                    workspace.case(scenario, 0)
+                outcomes = played(cells[position], [replica for _, replica in turn], workspace, options)
+                problem = outcomes[0].problem_id
                 if options.keep_data and problem not in options.shared and problem not in data:
                     data[problem] = archive_bytes(sorted(workspace.arrays(problem).items()))
             except (KeyboardInterrupt, SystemExit, Exception) as error:  # a part may end the process
                 if isinstance(error, KeyboardInterrupt) or getattr(error, "errno", None) in _MACHINE:
                     stopped = error
                     break
+                if len(turn) > 1:  # one of them: which, they show one by one
+                    turns.extendleft([one] for one in reversed(turn))
+                    continue
                 text = str(error) if isinstance(error, P2PSimError) else traceback.format_exc()
-                failed[cell.content, replica] = text
+                failed[cells[position].content, replica] = text
             else:
-                outcome = replace(outcome, warnings=outcome.warnings + options.warnings)
-                seconds = time.perf_counter() - began
-                finished[position, replica] = (cell.content, replica), outcome, seconds
+                seconds = (time.perf_counter() - began) / len(turn)
+                for item, outcome in zip(turn, outcomes, strict=True):
+                    finished[item] = (cells[position].content, item[1]), outcome, seconds
         # In the order of the tables, where rows of neighbours can be taken together.
-        part = encode([finished[item] for item in sorted(finished)], data) if finished else None
-        done, seconds = len(finished) + len(failed), time.perf_counter() - start
+        simulations = [finished[item] for item in sorted(finished)]
+        part = encode(simulations, data, options.warnings) if simulations else None
+        done, seconds = len(simulations) + len(failed), time.perf_counter() - start
         return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
+
+
+def played(cell: Cell, replicas: Sequence[int], workspace: Workspace, options: BatchOptions) -> list[Outcome]:
+    """Simulate the replicas of a turn."""
+    from p2psim.simulation.simulate import simulate, simulate_together
+
+    if len(replicas) > 1:
+        return simulate_together(cell.scenario, replicas, workspace, cell.warnings)
+    ways = options.check_events, options.share, cell.warnings
+    return [simulate(cell.scenario, replicas[0], workspace, *ways)]
+
+
+def turns_of(
+    cells: Sequence[Cell] | Mapping[int, Cell],
+    items: Sequence[Item],
+    workspace: Workspace,
+    options: BatchOptions,
+    prepare: bool = False,
+) -> Iterator[list[Item]]:
+    """What is played at once, in an order in which cells share events: items of one cell, or one item.
+
+    Parameters as of `run_batch`.
+    """
+    from p2psim.simulation.simulate import simulated_at_once
+
+    most: dict[int, int] = {}
+    for position, number in Counter(position for position, _ in items).items():
+        if number == 1 or options.check_events:
+            continue
+        try:
+            if prepare:
+                workspace.case(cells[position].scenario, 0)
+            most[position] = simulated_at_once(cells[position].scenario, workspace)
+        except Exception:  # it is said of each simulation
+            most[position] = 1
+    size = min((number for number in most.values() if number > 1), default=1)
+    of_replica = defaultdict[int, list[Item]](list)
+    for item in items:
+        of_replica[item[1]].append(item)
+    replicas = list(of_replica.values())
+    for first in range(0, len(replicas), size):
+        block = [item for row in replicas[first : first + size] for item in row]
+        together = defaultdict[int, list[Item]](list)
+        for item in block:
+            if most.get(item[0], 1) > 1:
+                together[item[0]].append(item)
+        yield from together.values()
+        yield from ([item] for item in block if item[0] not in together)
 
 
 def cut(items: Iterable[T], size_of: Callable[[T], float], most: float) -> Iterator[list[T]]:

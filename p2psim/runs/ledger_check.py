@@ -169,8 +169,9 @@ def recount(result: Result, only: int | None = None) -> Iterator[Recounted]:
         rows = rows.sort_values("agent")
         prepared = adapter_of(scenario).cell(scenario, workspace.case(scenario, replica), replica)
         setup, streams, engine = prepared.setup, streams_of(scenario, replica), scenario.network.engine
-        totals = setup.plan.totals(piece.releases for piece in cache.read(setup, streams, engine, False))
-        releases = joined([piece.releases for piece in cache.read(setup, streams, engine, False)])
+        played = cache.replica(setup, streams, engine)
+        releases = joined([piece.releases for piece in played.read()])
+        totals = setup.plan.totals(piece.releases for piece in played.read())
         claims = Claims.of(setup.plan, releases, totals)
         charges = real_charges(setup.plan, claims, prepared.caveats(_recorded_violations(rows)))
         if not np.array_equal(charges.made, rows["releases"].to_numpy()):

@@ -96,7 +96,9 @@ class _Summed(io.BufferedWriter):
         return super().write(content)
 
 
-def encode(finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, bytes]) -> EncodedPart:
+def encode(
+    finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, bytes], said: Sequence[str] = ()
+) -> EncodedPart:
     """Encode a batch.
 
     Parameters
@@ -105,6 +107,8 @@ def encode(finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, by
         At least one: which simulation ended, what it gave, and its wall time in seconds.
     data : dict
         Prepared data to be kept, by problem, as archives.
+    said : sequence of str
+        Warnings of every simulation, beside those of its outcome.
     """
     outcomes = [outcome for _, outcome, _ in finished]
     files: dict[str, bytes | pa.Table] = {
@@ -131,7 +135,7 @@ def encode(finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, by
     # By message, then by cell.
     warnings = defaultdict[str, Counter[str]](Counter)
     for (cell, _), outcome, _ in finished:
-        for warning in outcome.warnings:
+        for warning in (*outcome.warnings, *said):
             warnings[warning][cell] += 1
     return EncodedPart(files, dict(sorted(warnings.items())), runs, data)
 

@@ -4,10 +4,10 @@ Metrics of the network are recorded for any algorithm, from the events alone. Th
 can be compared at equal privacy.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,28 +68,34 @@ class Recorder:
         """Records within the next chunk of events; ``kinds`` are those of the events, where they are at hand."""
         if not events.size:
             return NOWHERE
+        times = events["time"]
         commits = np.flatnonzero((events["kind"] if kinds is None else kinds) == COMMIT)
-        last = float(events["time"][-1])
+        last = float(times[-1])
+        begins = not self._begun and (last > 0 or commits.size > 0)
+        first = int(begins)
         if self._every is not None:
             skipped = self._every - self._step % self._every - 1
             found = commits[skipped :: self._every]
-            places, times = found + 1, events["time"][found]
-            steps = np.arange(self._step + skipped + 1, self._step + commits.size + 1, self._every)
+            marks = _room(first + found.size)
+            np.add(found, 1, out=marks.places[first:])
+            marks.times[first:] = times[found]
+            start = self._step + skipped + 1
+            marks.steps[first:] = np.arange(start, start + self._every * found.size, self._every)
         else:
-            times = self._before(last)
-            places = upto(events["time"], times)
-            self._made += times.size
-            steps = self._step + np.searchsorted(commits, places)
-        if not self._begun and (last > 0 or commits.size):
+            moments = self._before(last)
+            marks = _room(first + moments.size)
+            marks.places[first:] = upto(times, moments)
+            marks.times[first:] = moments
+            self._made += moments.size
+            marks.steps[first:] = self._step + np.searchsorted(commits, marks.places[first:])
+        if begins:
             self._begun = True
-            first = min(int(upto(events["time"], 0.0)), *commits[:1].tolist(), events.size)
-            firsts, columns = (first, 0, 0.0), (places, steps, times)
-            places, steps, times = (
-                np.concatenate([[one], more]) for one, more in zip(firsts, columns, strict=True)
-            )
+            before = int(upto(times, 0.0)) if times[0] <= 0 else 0
+            marks.places[0] = min(before, int(commits[0])) if commits.size else before
+            marks.steps[0], marks.times[0] = 0, 0.0
         self._step += commits.size
         self._time = last
-        return Marks(places, steps, times)
+        return marks
 
     def finish(self, end: float | None = None) -> Marks:
         """Records after the last event, which all see the same state.
@@ -99,6 +105,8 @@ class Recorder:
         end : float, optional
             The time that the run lasted; left out, that of its last event.
         """
+        if self._begun and self._every is not None and self._step % self._every == 0:
+            return NOWHERE
         times = np.zeros(0 if self._begun else 1)
         if self._every is not None:
             times = times if self._step % self._every == 0 else np.append(times, self._time)
@@ -113,6 +121,10 @@ class Recorder:
         assert self._interval is not None
         times = self._interval * np.arange(self._made, int(moment / self._interval) + 2)
         return times[moment > times * (1 + ROUNDING)]
+
+
+def _room(size: int) -> Marks:
+    return Marks(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size))
 
 
 def _marks(places: ArrayLike, steps: ArrayLike, times: ArrayLike) -> Marks:
@@ -132,8 +144,86 @@ def marks_of_run(every: int | EveryTime, events: np.ndarray, end: float | None) 
     return Marks(places, steps, times)
 
 
+def marks_of_runs(
+    every: int, events: np.ndarray, kinds: np.ndarray, bounds: np.ndarray
+) -> tuple[Marks, np.ndarray]:
+    """Records by commits of several whole runs.
+
+    Parameters
+    ----------
+    every : int
+    events : ndarray of EVENT
+    kinds : ndarray of uint8
+        Theirs.
+    bounds : ndarray of int64, shape (runs + 1,)
+        Those of run r are from bounds[r] to bounds[r + 1]; each has a commit.
+
+    Returns
+    -------
+    marks : Marks
+        Of one run after the other; places are counted from the run's first event.
+    mark_bounds : ndarray of int64, shape (runs + 1,)
+    """
+    times, commits = events["time"], np.flatnonzero(kinds == COMMIT)
+    until = np.searchsorted(commits, bounds)
+    made = np.diff(until)
+    regular, rest = made // every, made % every > 0
+    mark_bounds = np.concatenate([[0], np.cumsum(1 + regular + rest)])
+    marks = _room(int(mark_bounds[-1]))
+    first, last = mark_bounds[:-1], mark_bounds[1:] - 1
+    # What happens at time 0, except commits, comes before the first record.
+    marks.places[first] = [
+        min(int(upto(times[start:end], 0.0)), int(commits[k]) - start) if times[start] <= 0 else 0
+        for start, end, k in zip(bounds[:-1].tolist(), bounds[1:].tolist(), until[:-1].tolist(), strict=True)
+    ]
+    marks.steps[first], marks.times[first] = 0, 0.0
+    numbers = np.arange(1, commits.size + 1) - np.repeat(until[:-1], made)
+    found = np.flatnonzero(numbers % every == 0) if every > 1 else np.arange(commits.size)
+    inner = np.ones(marks.places.size, bool)
+    inner[first] = False
+    inner[last[rest]] = False
+    marks.places[inner] = commits[found] + 1 - np.repeat(bounds[:-1], regular)
+    marks.steps[inner], marks.times[inner] = numbers[found], times[commits[found]]
+    # The last moment, where it is not one of those.
+    marks.places[last[rest]] = np.diff(bounds)[rest]
+    marks.steps[last[rest]], marks.times[last[rest]] = made[rest], times[bounds[1:][rest] - 1]
+    return marks, mark_bounds
+
+
+class Observer(Protocol):
+    """Series in progress."""
+
+    def feed(self, events: np.ndarray, releases: Releases, marks: Marks) -> None:
+        """Read the next chunk of the stream, with its releases, and record at its marks."""
+
+    def finish(self) -> tuple[Series, ...]:
+        """All series."""
+
+
+def observers(
+    record: RecordSection, network: Network, plan: Plan, end: float | None
+) -> tuple[Callable[[Totals | None], Observer], ...]:
+    """What begins the series of a replica, from the totals of `Plan.totals`; nothing for what is not recorded.
+
+    Parameters
+    ----------
+    record : RecordSection
+    network : Network
+    plan : Plan
+    end : float or None
+        End of the run.
+    """
+    named = {*record.metrics, *record.per_agent}
+    kinds: list[Callable[[Totals | None], Observer]] = []
+    if any(name in NETWORK_METRICS for name in named):
+        kinds.append(lambda totals: NetworkWatch(record, network, end))
+    if any(name in SPENDING for name in named):
+        kinds.append(lambda totals: Spending(record, plan, totals))
+    return tuple(kinds)
+
+
 class NetworkWatch:
-    """Series of network metrics in progress; idle where none is recorded.
+    """Series of network metrics in progress.
 
     Parameters
     ----------
@@ -151,9 +241,6 @@ class NetworkWatch:
     def __init__(self, record: RecordSection, network: Network, end: float | None = None):
         self._metrics = [NETWORK_METRICS[name] for name in record.metrics if name in NETWORK_METRICS]
         self._each = [NETWORK_METRICS[name] for name in record.per_agent if name in NETWORK_METRICS]
-        self._idle = not self._metrics and not self._each
-        if self._idle:
-            return
         links = network.links
         for metric in self._metrics:
             if metric.most_agents is not None and links.agents > metric.most_agents:
@@ -164,10 +251,8 @@ class NetworkWatch:
         self._rows: list[tuple[int, float, list[float]]] = []
         self._of_each: list[list[np.ndarray]] = []
 
-    def feed(self, events: np.ndarray, marks: Marks) -> None:
-        """Read the next chunk of the stream, and record at its marks."""
-        if self._idle:
-            return
+    def feed(self, events: np.ndarray, releases: Releases, marks: Marks) -> None:
+        """See `Observer.feed`."""
         start = 0
         for stop, step, time in zip(*(column.tolist() for column in marks), strict=True):
             self._tally.count(events[start:stop])
@@ -179,9 +264,7 @@ class NetworkWatch:
         self._tally.count(events[start:])
 
     def finish(self) -> tuple[Series, ...]:
-        """All series."""
-        if self._idle:
-            return ()
+        """See `Observer.finish`."""
         steps, times, values = map(np.array, zip(*self._rows, strict=True))
         return *(
             Series(metric.name, "main", None, steps, times, np.ascontiguousarray(values[:, i]))
@@ -225,7 +308,7 @@ def paces(network: Network) -> tuple[float, Airtime, int]:
 
 
 class Spending:
-    """Series of the privacy spent in progress; idle where it is not recorded.
+    """Series of the privacy spent in progress.
 
     Parameters
     ----------
@@ -239,20 +322,17 @@ class Spending:
         self._of_all, self._of_each = (
             any(name in SPENDING for name in kept) for kept in (record.metrics, record.per_agent)
         )
-        self._on = self._of_all or self._of_each
         self._plan, self._totals = plan, totals
         # The mean over agents of what their own releases cost; of a record that several hold it is a maximum.
         alone = plan.limit.holders == 1
         self._adds_up = alone and (not plan.mechanism.is_private or is_pure(plan.mechanism.noise))
         self._parts: list[Releases] = []
         self._rows: list[tuple[int, float, float, Any]] = []
-        self._each = spent_by_each(plan, joined([]), totals) if self._on else np.zeros(0)
-        self._spent = float(self._each.mean()) if self._on else 0.0
+        self._each = spent_by_each(plan, joined([]), totals)
+        self._spent = float(self._each.mean())
 
-    def feed(self, releases: Releases, marks: Marks) -> None:
-        """Read the releases of the next chunk of the stream, and record at its marks."""
-        if not self._on:
-            return
+    def feed(self, events: np.ndarray, releases: Releases, marks: Marks) -> None:
+        """See `Observer.feed`."""
         counts = np.searchsorted(releases.places, marks.places).tolist()
         if self._adds_up:
             costs = _costs(self._plan, releases, self._totals)
@@ -273,9 +353,7 @@ class Spending:
         self._rows += zip(marks.steps.tolist(), marks.times.tolist(), values, numbers, strict=True)
 
     def finish(self) -> tuple[Series, ...]:
-        """The series."""
-        if not self._on:
-            return ()
+        """See `Observer.finish`."""
         (name,) = SPENDING
         steps, times, values, each = map(np.array, zip(*self._rows, strict=True))
         mean = (Series(name, "main", None, steps, times, values),) * self._of_all

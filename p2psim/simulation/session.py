@@ -1,7 +1,7 @@
 """What simulations of one process share: events and unit noise of a replica, and prepared cells."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import PreparedCell, adapter_of
+from p2psim.simulation.algorithms.learner_replay import Bundle, Together, together
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.workspace import Workspace
@@ -35,8 +36,20 @@ class EventChunk:
         return np.ascontiguousarray(self.events["kind"])
 
 
-class EventCache:
-    """Events and unit noise of a replica, in chunks, from memory where they were kept.
+class PlayedReplica:
+    """Events and unit noise of a replica, in chunks: made as they are read, from memory where they were kept.
+
+    Parameters
+    ----------
+    setup : ReplaySetup
+    streams : Streams
+        Random streams of the replica.
+    engine : str
+        What makes the events.
+    check : bool
+        Check the events' invariants.
+    keep : bool
+        Keep them in memory, for whoever reads them next, if they have room there.
 
     Attributes
     ----------
@@ -44,66 +57,69 @@ class EventCache:
         How the run ended, after the last chunk.
     counter : ReleaseCounter
         Its releases and commits, after the last chunk.
+    facts : dict
+        What has been read off the events, by whoever did.
     """
 
-    def __init__(self) -> None:
-        self._key: tuple[object, ...] = ()
-        self._chunks: list[EventChunk] = []
-        self._facts: dict[Hashable, Any] = {}
-        self.ended, self.counter = "", ReleaseCounter.empty(0)
+    def __init__(self, setup: ReplaySetup, streams: Streams, engine: str, check: bool, keep: bool):
+        self._setup, self._streams, self._engine, self._check = setup, streams, engine, check
+        self._most = KEEP_BYTES if keep else -1
+        self._chunks: list[EventChunk] | None = None
+        self.facts: dict[Hashable, Any] = {}
+        self.ended = ""
 
-    def facts(self, setup: ReplaySetup, streams: Streams, engine: str, check: bool) -> dict[Hashable, Any]:
-        """Facts of the events of a replica, shared by its cells; where the replica is not kept, an empty mapping."""
-        return self._facts if self._key == _key(setup, streams, engine, check) else {}
-
-    def read(
-        self, setup: ReplaySetup, streams: Streams, engine: str, check: bool, keep: bool = True
-    ) -> Iterator[EventChunk]:
-        """Yield the chunks of a replica, in order; `ended` and `counter` are known after the last one.
-
-        Parameters
-        ----------
-        setup : ReplaySetup
-        streams : Streams
-            Random streams of the replica.
-        engine : str
-            What makes the events.
-        check : bool
-            Check the events' invariants.
-        keep : bool
-            Keep them in memory, for whoever reads them next, if they have room there.
-        """
-        key = _key(setup, streams, engine, check)
-        if key == self._key:
+    def read(self) -> Iterator[EventChunk]:
+        """Yield the chunks, in order."""
+        if self._chunks is not None:
             yield from self._chunks
             return
-        self._key, self._chunks, self._facts = (), [], {}
-        network, plan = setup.network, setup.plan
-        events = setup.events(streams, engine)
-        noise_key = streams.key("noise")
-        checker = setup.checker() if check else None
-        counter, kept = ReleaseCounter.empty(network.links.agents, setup.queries), 0
-        most = KEEP_BYTES if keep else -1
+        setup, mechanism, noise_key = self._setup, self._setup.plan.mechanism, self._streams.key("noise")
+        events = setup.events(self._streams, self._engine)
+        checker = setup.checker() if self._check else None
+        self.counter = counter = ReleaseCounter.empty(setup.network.links.agents, setup.queries)
+        chunks, kept = list[EventChunk](), 0
         for stretch in events:
             if checker is not None:
                 checker.check(stretch)
             releases = counter.read(stretch)
-            unit = plan.mechanism.draw(noise_key, releases.agents, releases.numbers, setup.dimension)
+            unit = mechanism.draw(noise_key, releases.agents, releases.numbers, setup.dimension)
             chunk = EventChunk(stretch, releases, unit)
             kept += stretch.nbytes + unit.nbytes
-            if kept <= most:
-                self._chunks.append(chunk)
+            if kept <= self._most:
+                chunks.append(chunk)
             else:
-                self._chunks = []
+                chunks = []
             yield chunk
-        self.ended, self.counter = events.ended, counter
-        if kept <= most:
-            self._key = key
+        self.ended = events.ended
+        if kept <= self._most:
+            self._chunks = chunks
 
 
-def _key(setup: ReplaySetup, streams: Streams, engine: str, check: bool) -> tuple[object, ...]:
-    """What tells replicas apart whose events or unit noise differ."""
-    return setup.key, streams.seed, streams.replica, tuple(sorted(streams.variants.items())), engine, check
+class EventCache:
+    """The replicas that were played last, for the next cell that has the same events and unit noise."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._of_bundle: tuple[object, ...] = ()
+
+    def bundle(
+        self, setup: ReplaySetup, streams: Sequence[Streams], every: object, together: Together
+    ) -> Bundle:
+        """Several replicas together, recorded every so many steps."""
+        key = setup.key, streams, every
+        if key != self._of_bundle:
+            self._of_bundle, self._bundle = key, together.bundle(streams)
+        return self._bundle
+
+    def replica(
+        self, setup: ReplaySetup, streams: Streams, engine: str, check: bool = False, keep: bool = True
+    ) -> PlayedReplica:
+        """A replica, to be read; parameters as of `PlayedReplica`."""
+        # What tells replicas apart whose events or unit noise differ.
+        key = setup.key, streams, engine, check, keep
+        if key != self._key:
+            self._key, self._played = key, PlayedReplica(setup, streams, engine, check, keep)
+        return self._played
 
 
 #: Cells that a process keeps.
@@ -123,11 +139,20 @@ class Session:
         self.workspace = Workspace(None)
         self._used: Workspace | None = None
         self.events = EventCache()
-        # By the scenario's id, the case's and, where each replica draws its own, the replica; with the scenario, so
-        # that its id stays its own.
-        self.cells: OrderedDict[tuple[int, str, int | None], tuple[Scenario, PreparedData, PreparedCell]] = (
+        self._together: OrderedDict[int, tuple[PreparedCell, Together | None]] = OrderedDict()
+        # By the scenario's id and, where each replica draws its own, the replica; with the scenario, so that its id
+        # stays its own.
+        self.cells: OrderedDict[tuple[int, int | None], tuple[Scenario, PreparedData, PreparedCell]] = (
             OrderedDict()
         )
+
+    def together(self, cell: PreparedCell) -> Together | None:
+        """What simulates several replicas of a cell of this session at once, if anything does."""
+        if id(cell) not in self._together or self._together[id(cell)][0] is not cell:
+            while len(self._together) > _KEPT_CELLS:
+                self._together.popitem(last=False)
+            self._together[id(cell)] = cell, together(cell)
+        return self._together[id(cell)][1]
 
     def cell(
         self, scenario: Scenario, replica: int, workspace: Workspace
@@ -136,14 +161,16 @@ class Session:
         if workspace is not self._used:  # of another study: its cells hold their data
             self.cells.clear()
             self._used = workspace
-        case = workspace.case(scenario, replica)
-        only = replica if draws_anew(scenario) else None
-        key = id(scenario), case.problem_id, only
-        if key not in self.cells or self.cells[key][1] is not case:
+        key: tuple[int, int | None] = id(scenario), None
+        if key not in self.cells:
+            case = workspace.case(scenario, replica)
+            if draws_anew(scenario):
+                key = id(scenario), replica
+        if key not in self.cells:
             self.cells[key] = scenario, case, adapter_of(scenario).cell(scenario, case, replica)
-            if only is not None:
+            if key[1] is not None:
                 # The cells of a replica follow each other: those of others, and their data, can go.
-                for other in [other for other in self.cells if other[2] not in (None, only)]:
+                for other in [other for other in self.cells if other[1] not in (None, replica)]:
                     del self.cells[other]
         self.cells.move_to_end(key)
         while len(self.cells) > _KEPT_CELLS:

@@ -4,9 +4,8 @@ The module also warns of runs that end early because every agent has made all re
 """
 
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from numba.core.errors import NumbaError
 
 from p2psim.core.errors import AgentError, MeaningError, first_line
 from p2psim.core.events import EVENT, event_table
-from p2psim.network.tally import LostReleases
-from p2psim.privacy.ledger import ledger
+from p2psim.privacy.ledger import ledger, ledgers
 from p2psim.privacy.releases import by_agent, joined
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
@@ -23,8 +21,8 @@ from p2psim.scenario.record import EveryTime, between_records
 from p2psim.simulation.algorithms import Assessment, adapter_of, with_spent
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.outcome import Outcome, link_table, streams_of
-from p2psim.simulation.recorder import Marks, NetworkWatch, Recorder, Spending
-from p2psim.simulation.session import EventCache, EventChunk, Session, draws_anew
+from p2psim.simulation.recorder import Marks, Recorder
+from p2psim.simulation.session import EventChunk, PlayedReplica, Session, draws_anew
 from p2psim.simulation.workspace import Workspace
 
 #: What simulations of this process share.
@@ -70,47 +68,109 @@ def simulate(
         If a model or a metric is not finite.
     """
     case, cell = SESSION.cell(scenario, replica, workspace)
-    setup, record, cache = cell.setup, scenario.record, SESSION.events
+    setup, record, plan = cell.setup, scenario.record, cell.setup.plan
     keep_noise = record.noise or record.events
-    streams, engine = streams_of(scenario, replica), scenario.network.engine
+    streams = streams_of(scenario, replica)
     # A clairvoyant allocation must know all releases before the first one's noise; for others nothing is played here.
-    read = partial(cache.read, setup, streams, engine, check_events, share or setup.plan.clairvoyant)
-    totals = setup.plan.totals(chunk.releases for chunk in read())
+    keep = share or plan.clairvoyant
+    played = SESSION.events.replica(setup, streams, scenario.network.engine, check_events, keep)
+    totals = plan.totals(chunk.releases for chunk in played.read())
     replay = cell.replay(streams)
-    shared = partial(cache.facts, setup, streams, engine, check_events)
-    reader = _EventReader(setup, record.every, shared())
-    watch, spending = NetworkWatch(record, setup.network, setup.time), Spending(record, setup.plan, totals)
+    reader = _EventReader(setup, record.every, played)
+    watching = [begin(totals) for begin in cell.observers]
     events = [event_table(_NO_EVENTS)] if record.events else []
     noises = [np.empty((0, setup.dimension))]
-    for chunk in read():
-        noise = setup.plan.noise(chunk.unit, chunk.releases, totals)
+    for chunk in played.read():
+        noise = plan.noise(chunk.unit, chunk.releases, totals)
         marks = reader.read(chunk)
         replay.feed(chunk.events, noise, chunk.releases.places, marks)
-        watch.feed(chunk.events, marks)
-        spending.feed(chunk.releases, marks)
+        for observer in watching:
+            observer.feed(chunk.events, chunk.releases, marks)
         if record.events:
             # As columns at once: a processor's cache still holds the chunk, which need not be kept.
             events.append(event_table(chunk.events))
         if keep_noise:
             noises.append(noise)
-    facts = reader.finish(cache, shared())
-    marks, releases = facts.marks[-1], facts.releases
-    watch.feed(_NO_EVENTS, marks)
-    spending.feed(_NO_RELEASES, marks)
-    result, caveats = replay.finish(marks), cell.caveats(replay.violations)
+    facts = reader.finish()
+    result = replay.finish(facts.marks[-1])
+    series = result.series
+    for observer in watching:
+        observer.feed(_NO_EVENTS, _NO_RELEASES, facts.marks[-1])
+        series += observer.finish()
+    caveats = cell.caveats(replay.violations)
     warnings = cell.warnings if known is None or (replica and draws_anew(scenario)) else known
     return Outcome(
-        ended=cache.ended,
-        series=result.series + watch.finish() + spending.finish(),
-        ledger=ledger(setup.plan, *facts.lost, releases, totals, scenario.privacy.accountant, caveats),
+        ended=played.ended,
+        series=series,
+        ledger=ledger(plan, *facts.lost, facts.releases, totals, scenario.privacy.accountant, caveats),
         agents=cell.agents,
         columns=tuple(events),
         links=link_table(setup.network.links, facts.last, setup.time) if record.events else None,
-        noise=np.concatenate(noises)[by_agent(releases)] if keep_noise else None,
+        noise=np.concatenate(noises)[by_agent(facts.releases)] if keep_noise else None,
         models=result.models if record.models else None,
         problem_id=case.problem_id,
         warnings=(*case.warnings, *warnings, *facts.early),
     )
+
+
+def simulated_at_once(scenario: Scenario, workspace: Workspace) -> int:
+    """How many replicas of a cell `simulate_together` takes at once; 1 where `simulate` takes one after the other."""
+    if draws_anew(scenario):
+        return 1
+    together = SESSION.together(SESSION.cell(scenario, 0, workspace)[1])
+    return 1 if together is None else together.most
+
+
+def simulate_together(
+    scenario: Scenario, replicas: Sequence[int], workspace: Workspace, known: tuple[str, ...] | None = None
+) -> list[Outcome]:
+    """Simulate several replicas of one cell at once, in less time than one after the other: the same bytes.
+
+    Consecutive calls with the same network and replicas share events and noise.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of which more than one are `simulated_at_once`.
+    replicas : sequence of int
+        So many at most.
+    workspace : Workspace
+
+    Raises
+    ------
+    P2PSimError
+        If one of them cannot be simulated: which, `simulate` shows one by one.
+    """
+    case, cell = SESSION.cell(scenario, replicas[0], workspace)
+    setup, together = cell.setup, SESSION.together(cell)
+    assert together is not None
+    streams = [streams_of(scenario, replica) for replica in replicas]
+    replayed = together.play(SESSION.events.bundle(setup, streams, scenario.record.every, together))
+    accounts, accountants = [one.account for one in replayed], scenario.privacy.accountant
+    # An agent's sum of losses is the same bytes whatever stands beside it; of other accounts nobody says so.
+    groups = [[account] for account in accounts] if setup.plan.limit.delta else [accounts]
+    books = [book for group in groups for book in ledgers(setup.plan, group, accountants)]
+    warnings = *case.warnings, *(cell.warnings if known is None else known)
+    outcomes = []
+    for one, book in zip(replayed, books, strict=True):
+        early = []
+        if one.ended == "exhausted":
+            early = early_end_notice(setup, one.made, one.commits, one.last)
+        outcomes.append(
+            Outcome(
+                ended=one.ended,
+                series=one.series,
+                ledger=book,
+                agents=cell.agents,
+                columns=(),
+                links=None,
+                noise=None,
+                models=one.models if scenario.record.models else None,
+                problem_id=case.problem_id,
+                warnings=(*warnings, *early),
+            )
+        )
+    return outcomes
 
 
 @dataclass(frozen=True)
@@ -141,14 +201,13 @@ class EventFacts:
 class _EventReader:
     """Reads facts of events chunk by chunk, or takes those that a cell before this one has read."""
 
-    def __init__(self, setup: ReplaySetup, every: int | EveryTime, shared: dict[Hashable, EventFacts]):
-        self._key = between_records(every)
-        self._known = shared.get(self._key)
+    def __init__(self, setup: ReplaySetup, every: int | EveryTime, played: PlayedReplica):
+        self._key, self._played = between_records(every), played
+        self._known: EventFacts | None = played.facts.get(self._key)
         if self._known is not None:
             self._ahead = iter(self._known.marks)
             return
-        self._setup, self._recorder = setup, Recorder(every)
-        self._losses = LostReleases(setup.network, setup.limits, setup.time)
+        self._setup, self._recorder, self._losses = setup, Recorder(every), setup.lost_releases.begin()
         self._marks: list[Marks] = []
         self._released: list[Releases] = []
         self._last = 0.0
@@ -156,22 +215,24 @@ class _EventReader:
     def read(self, chunk: EventChunk) -> Marks:
         if self._known is not None:
             return next(self._ahead)
-        self._marks.append(self._recorder.read(chunk.events, chunk.kinds))
+        marks = self._recorder.read(chunk.events, chunk.kinds)
+        self._marks.append(marks)
         self._released.append(chunk.releases)
         self._losses.read(chunk.events, chunk.kinds)
         self._last = float(chunk.events["time"][-1])
-        return self._marks[-1]
+        return marks
 
-    def finish(self, cache: EventCache, shared: dict[Hashable, EventFacts]) -> EventFacts:
+    def finish(self) -> EventFacts:
         if self._known is not None:
             return self._known
-        setup, counter, early = self._setup, cache.counter, list[str]()
-        if cache.ended == "exhausted":
-            early = early_end_notice(setup, counter.made, counter.commits, self._last)
+        setup, played, early = self._setup, self._played, list[str]()
+        if played.ended == "exhausted":
+            early = early_end_notice(setup, played.counter.made, played.counter.commits, self._last)
         end = self._recorder.finish(None if early else setup.time)
         lost = self._losses.releases * setup.queries, self._losses.deliveries
         facts = EventFacts((*self._marks, end), joined(self._released), lost, self._last, early)
-        return shared.setdefault(self._key, facts)
+        played.facts[self._key] = facts
+        return facts
 
 
 #: Events, and seconds that they took.
@@ -204,7 +265,7 @@ def sample(
     def chunks() -> Iterator[EventChunk]:
         nonlocal ended
         late = False
-        for chunk in SESSION.events.read(setup, streams, scenario.network.engine, False):
+        for chunk in SESSION.events.replica(setup, streams, scenario.network.engine).read():
             if late:
                 return
             yield chunk

@@ -11,8 +11,8 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, GradientRule, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent
+from p2psim.learning.star.problem import gradient_rule
 from p2psim.learning.star.reference import reference_replay_rounds
-from p2psim.learning.star.replay import gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.availability import Always, Bernoulli

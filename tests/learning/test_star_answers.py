@@ -11,7 +11,8 @@ from p2psim.core.randomness import Streams
 from p2psim.learning.batches import FixedBatch, PoissonBatch, Whole, sampling
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import StarMethod, SynchronousDescent
-from p2psim.learning.star.replay import StarReplay, gradient_rule
+from p2psim.learning.star.problem import gradient_rule
+from p2psim.learning.star.replay import StarReplay
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.exchanges import Round

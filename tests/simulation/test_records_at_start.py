@@ -27,6 +27,7 @@ from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.network.section import Network
 from p2psim.network.simulation import simulate_events
 from p2psim.network.topologies import Star, draw_links
+from p2psim.privacy.releases import joined
 from p2psim.scenario.record import EveryTime, RecordSection
 from p2psim.simulation.check import compare_network
 from p2psim.simulation.recorder import NetworkWatch, Recorder, marks_of_run
@@ -70,8 +71,8 @@ def test_of_every_availability(kind, every):
     events = simulate_events(network, Streams(5), time=0.6).read()
     recorder = Recorder(every)
     for piece in np.array_split(events, 50):
-        watch.feed(piece, recorder.read(piece))
-    watch.feed(events[:0], recorder.finish())
+        watch.feed(piece, joined([]), recorder.read(piece))
+    watch.feed(events[:0], joined([]), recorder.finish())
     series = {one.metric: one for one in watch.finish()}
     present = series["present"]
     assert (present.step[0], present.time[0]) == (0, 0.0)
@@ -95,7 +96,7 @@ def test_where_nothing_happens_but_at_time_0():
     watch = NetworkWatch(record, network)
     recorder = Recorder(1)
     for chunk in simulate_events(network, Streams(0), time=1.0, chunk=1):
-        watch.feed(chunk, recorder.read(chunk))
-    watch.feed(np.empty(0, EVENT), recorder.finish(1.0))
+        watch.feed(chunk, joined([]), recorder.read(chunk))
+    watch.feed(np.empty(0, EVENT), joined([]), recorder.finish(1.0))
     (present,) = watch.finish()
     assert (present.time.tolist(), present.value.tolist()) == ([0.0], [0.5])

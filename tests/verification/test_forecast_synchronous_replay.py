@@ -8,7 +8,7 @@ from p2psim.core.distributions import Distribution
 from p2psim.core.randomness import Streams
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import SynchronousAveraging, SynchronousDescent
-from p2psim.learning.star.replay import gradient_rule
+from p2psim.learning.star.problem import gradient_rule
 from p2psim.learning.star.rounds import RoundsReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.availability import Always, Bernoulli

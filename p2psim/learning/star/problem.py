@@ -12,11 +12,11 @@ import numpy as np
 
 from p2psim.core.compiled import njit
 from p2psim.core.errors import MeaningError, SimulationError
-from p2psim.learning.batches import record_norms
+from p2psim.learning.batches import GradientRule, record_norms
 from p2psim.learning.losses import Loss
 from p2psim.learning.losses.compiled import add_product
 from p2psim.learning.optimum import check_minimiser, check_unique, minimise, minimise_squared
-from p2psim.learning.star.owners import BLOCK
+from p2psim.learning.star.owners import BLOCK, FROM_MENDED_SUMS, FROM_RECORDS, FROM_SUMS
 
 
 class Recorded(NamedTuple):
@@ -319,3 +319,63 @@ def star_problem(
         message = "must be positive: a model fits all records without error, so ψ would divide by 0; got 0"
         raise MeaningError("learning.regularizer.l2", message)
     return replace(problem, minimum=float(minimum))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerRule(GradientRule):
+    """The same of an owner, with what its problem allows.
+
+    Attributes
+    ----------
+    how : int
+        ``FROM_SUMS`` where that is exact, ``FROM_MENDED_SUMS`` for other squared losses without a grid, else
+        ``FROM_RECORDS``.
+    suspects : ndarray of int64
+        Rows of the records that can exceed the bound, owner by owner.
+    suspect_offsets : ndarray of int64, shape (N + 1,)
+    """
+
+    how: int
+    suspects: np.ndarray
+    suspect_offsets: np.ndarray
+
+
+def gradient_rule(
+    problem: StarProblem,
+    clip: float = np.inf,
+    bound: float = np.inf,
+    order: int = 1,
+    grid: float | None = None,
+) -> OwnerRule:
+    """Choose the cheapest exact way to compute gradients.
+
+    Sums serve the squared loss when no record can reach the clipping norm on Θ: the cost of a gradient then does
+    not grow with the records. Where a record can, sums are mended for those that are clipped; not on a grid, where
+    clipped gradients often add up to what lies between two of its points, and the last digit then decides. For the
+    check of a claimed bound, only those records are looked at that can exceed it somewhere on Θ.
+
+    Parameters
+    ----------
+    problem : StarProblem
+    clip, bound, order, grid
+        See `p2psim.learning.batches.GradientRule`.
+    """
+    # A relative margin for rounding, on the safe side of neither: a bound met exactly is no violation.
+    margin, gradients = bound * (1 + 1e-12), np.zeros(1)
+    if np.isfinite(min(clip, bound)):
+        gradients = problem.largest_gradients(order)
+    how = FROM_RECORDS
+    if problem.loss.is_squared_error and gradients.max() <= clip:
+        how = FROM_SUMS
+    elif problem.loss.is_squared_error and grid is None:
+        how = FROM_MENDED_SUMS
+    suspects = np.flatnonzero(gradients > margin)
+    return OwnerRule(
+        clip=clip,
+        order=order,
+        grid=grid,
+        bound=margin,
+        how=how,
+        suspects=suspects,
+        suspect_offsets=np.searchsorted(suspects, problem.offsets),
+    )

@@ -16,18 +16,17 @@ the kernel, and the driver makes room.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from p2psim.core.compiled import njit, unwritten
 from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, LEARNER, SEND
-from p2psim.learning.batches import GradientRule, Sampling
+from p2psim.learning.batches import Sampling
 from p2psim.learning.in_flight import DONE, InFlight, copy_row, post, take
 from p2psim.learning.owner_kernel import Records, project, snapped
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.owners import FROM_MENDED_SUMS, FROM_RECORDS, FROM_SUMS, OwnerRecords, answer
+from p2psim.learning.star.owners import FROM_MENDED_SUMS, OwnerRecords, answer
 from p2psim.learning.star.problem import StarProblem
 from p2psim.learning.step_sizes import ExponentialDiscount, InverseDiscount
 from p2psim.learning.steps import Weighting
@@ -262,64 +261,49 @@ def replay(  # type: ignore[no-untyped-def]
     return DONE, events.size
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnerRule(GradientRule):
-    """The same of an owner, with what its problem allows.
+@njit(allocates=False)
+def replay_each(  # type: ignore[no-untyped-def]
+    events, bounds, noise, noise_bounds, start, theta, asked, asked_version, mail, queries_sent, arrived,
+    arrived_version, commits, counts, held, grid, counted, steps, sizes, noise_row, method, weights, stops,
+    stop_bounds, models, kept, mean,
+):  # fmt: skip
+    """Replay one replica after the other, each from its beginning; returns how many are whole, for want of room.
 
-    Attributes
-    ----------
-    how : int
-        ``FROM_SUMS`` where that is exact, ``FROM_MENDED_SUMS`` for other squared losses without a grid, else
-        ``FROM_RECORDS``.
-    suspects : ndarray of int64
-        Rows of the records that can exceed the bound, owner by owner.
-    suspect_offsets : ndarray of int64, shape (N + 1,)
+    Events of replica r end at ``bounds[r + 1]``, its noise, in the order of its releases, at ``noise_bounds[r + 1]``,
+    and where it keeps models, counted from its first event, at ``stop_bounds[r + 1]``. Row r of ``counted``, ``steps``
+    and ``sizes`` are its `p2psim.privacy.releases.Violations`.
     """
-
-    how: int
-    suspects: np.ndarray
-    suspect_offsets: np.ndarray
-
-
-def gradient_rule(
-    problem: StarProblem,
-    clip: float = np.inf,
-    bound: float = np.inf,
-    order: int = 1,
-    grid: float | None = None,
-) -> OwnerRule:
-    """Choose the cheapest exact way to compute gradients.
-
-    Sums serve the squared loss when no record can reach the clipping norm on Θ: the cost of a gradient then does
-    not grow with the records. Where a record can, sums are mended for those that are clipped; not on a grid, where
-    clipped gradients often add up to what lies between two of its points, and the last digit then decides. For the
-    check of a claimed bound, only those records are looked at that can exceed it somewhere on Θ.
-
-    Parameters
-    ----------
-    problem : StarProblem
-    clip, bound, order, grid
-        See `p2psim.learning.batches.GradientRule`.
-    """
-    # A relative margin for rounding, on the safe side of neither: a bound met exactly is no violation.
-    margin, gradients = bound * (1 + 1e-12), np.zeros(1)
-    if np.isfinite(min(clip, bound)):
-        gradients = problem.largest_gradients(order)
-    how = FROM_RECORDS
-    if problem.loss.is_squared_error and gradients.max() <= clip:
-        how = FROM_SUMS
-    elif problem.loss.is_squared_error and grid is None:
-        how = FROM_MENDED_SUMS
-    suspects = np.flatnonzero(gradients > margin)
-    return OwnerRule(
-        clip=clip,
-        order=order,
-        grid=grid,
-        bound=margin,
-        how=how,
-        suspects=suspects,
-        suspect_offsets=np.searchsorted(suspects, problem.offsets),
-    )
+    owners, p = asked.shape
+    _, query_seq, query_left = queries_sent
+    for r in range(bounds.size - 1):
+        for i in range(owners + 1):
+            for a in range(p):
+                theta[i, a] = start[a]
+        for i in range(owners):
+            asked_version[i], counts[i] = 0, 0
+            for a in range(p):
+                asked[i, a] = 0.0
+        for k in range(query_seq.size):
+            query_seq[k], query_left[k] = -1, 0
+        for k in range(arrived.size):
+            arrived[k] = 0.0
+        for k in range(mail.places.shape[0]):
+            mail.places[k, 0] = -1
+        mail.free_rows[0] = mail.free.size
+        for k in range(mail.free.size):
+            mail.free[k] = k
+        arrived_version[0], commits[0], noise_row[0], kept[0] = 0, 0, 0, 0
+        keep = Keep(
+            stops[stop_bounds[r] : stop_bounds[r + 1]], models[stop_bounds[r] : stop_bounds[r + 1]], kept
+        )
+        status, _ = replay(
+            events[bounds[r] : bounds[r + 1]], 0, theta, asked, asked_version, mail, queries_sent, arrived,
+            arrived_version, commits, counts, held, None, grid, Violations(counted[r], steps[r], sizes[r]),
+            noise[noise_bounds[r] : noise_bounds[r + 1]], noise_row, method, weights, keep, mean,
+        )  # fmt: skip
+        if status != DONE:
+            return r
+    return bounds.size - 1
 
 
 class StarReplay(LearnerReplay):
@@ -357,6 +341,46 @@ class StarReplay(LearnerReplay):
             self._held, self._batch, self._grid, self.violations, noise, noise_row,
             self._method, self._weights, keep, self._mean,
         )  # fmt: skip
+
+    def replay_each(
+        self,
+        events: np.ndarray,
+        bounds: np.ndarray,
+        noise: np.ndarray,
+        noise_bounds: np.ndarray,
+        stops: np.ndarray,
+        stop_bounds: np.ndarray,
+    ) -> tuple[np.ndarray, list[Violations]]:
+        """Replay several replicas, each from its beginning, without batches; what is fed to this one is undone.
+
+        Parameters
+        ----------
+        events, noise, stops : ndarray
+            As of `feed`, of one replica after the other.
+        bounds, noise_bounds, stop_bounds : ndarray of int64, shape (replicas + 1,)
+            Rows of each that are of replica r: from bounds[r] to bounds[r + 1].
+
+        Returns
+        -------
+        models : ndarray, shape (s, p)
+        violations : list of Violations
+            Of each replica.
+        """
+        replicas, owners = bounds.size - 1, self._problem.owners
+        models = np.empty((stops.size, self._problem.dimension))
+        counts, sizes = np.zeros((replicas, owners), np.int64), np.zeros((replicas, owners))
+        steps = np.full((replicas, owners), -1)
+        whole = replay_each(
+            events, bounds, noise, noise_bounds, self._start, self._theta, self._asked, self._asked_version,
+            self._mail, self._queries, self._arrived, self._arrived_version, self._commits, self._counts,
+            self._held, self._grid, counts, steps, sizes, np.zeros(1, np.int64), self._method, self._weights,
+            stops, stop_bounds, models, np.zeros(1, np.int64), self._mean,
+        )  # fmt: skip
+        if whole < replicas:
+            raise RuntimeError(
+                "more messages are on their way at a time than replicas have room for together"
+            )
+        return models, [Violations(*each) for each in zip(counts, steps, sizes, strict=True)]
 
     def _make_room(self, status: int) -> None:
         if status != QUERIES_FULL:

@@ -8,14 +8,15 @@ networks are a `p2psim.network.compiled_engine.run.MachineRun`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import COMMIT, LEARNER, NEIGHBOURS, NOBODY, NONE, OK, SEND, SPENT, WAKE
+from p2psim.core.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, NOBODY, NONE, OK, SEND, SPENT, WAKE
 from p2psim.core.philox import exponential, uniform
 from p2psim.core.randomness import Streams
 from p2psim.network.compiled_engine import ideal
@@ -24,8 +25,11 @@ from p2psim.network.verify_messages import NEVER
 
 if TYPE_CHECKING:
     from p2psim.network.compiled_engine.run import MachineRun
+    from p2psim.network.graph import Graph
     from p2psim.network.section import Network, RunSetup
     from p2psim.network.spec import CompiledExchange
+
+_MOST = np.iinfo(np.int64).max
 
 #: Writes events to an array, and returns how many.
 Fill = Callable[[np.ndarray], int]
@@ -126,10 +130,41 @@ def _tell(out, at, now, i, first, near, indices, version, release, wire, counter
     return at + 1 + near
 
 
+@njit(allocates=False)
+def _fill_each(  # type: ignore[no-untyped-def]
+    out, bounds, ends, made, keys, miss_keys, loss_keys, rates, misses, chances, indptr, running, last_time, times,
+    agents, places, begun, drawn, last, run,
+):  # fmt: skip
+    """Write the events of one run of a star after the other; returns how many runs are whole, for want of room.
+
+    Run r takes the keys of row r, and its events end at ``bounds[r + 1]``. ``ends[r]`` is its state then, ``made[r]``
+    the releases of each owner.
+    """
+    n, counters = rates.size, run.counters
+    for r in range(keys.shape[0]):
+        for i in range(n):
+            run.releases[i], run.versions[i], places[i], begun[i], drawn[i] = 0, 0, 0, 0, 0
+        drawn[n] = 0
+        counters[ideal.SEQ], counters[ideal.TOTAL], counters[ideal.ABLE] = 0, 0, n
+        counters[ideal.STATE], counters[ideal.LAST] = st.RUNNING, last
+        ideal.first_ticks(keys[r], rates, times, agents)
+        wire = ideal.Wire(loss_keys[r], chances, drawn) if chances is not None else None
+        bounds[r + 1] = bounds[r] + _fill(
+            out[bounds[r] :], st.REQUEST, False, False, None, keys[r], keys[r], miss_keys[r], rates, misses, indptr,
+            None, running, last_time, times, agents, places, begun, run, wire,
+        )  # fmt: skip
+        if counters[ideal.STATE] == st.RUNNING:
+            return r
+        ends[r] = counters[ideal.STATE]
+        for i in range(n):
+            made[r, i] = run.releases[i]
+    return keys.shape[0]
+
+
 def kind_of_run(network: Network) -> Callable[[RunSetup], IdealRun | MachineRun]:
     """What begins runs of a network in the compiled engine."""
     if _takes_no_time(network):
-        return partial(IdealRun, form=network.exchange.compiled(network.links))
+        return partial(IdealRun, masks=Masks.of(network))
     # Here: it takes a while to load, and many networks do without.
     from p2psim.network.compiled_engine.run import MachineRun
 
@@ -154,21 +189,62 @@ def _takes_no_time(network: Network) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class Masks:
+    """What all runs of a network have in common in which no message takes time.
+
+    Of what is None the compiler makes code of its own, as fast as if there were no masks at all.
+
+    Attributes
+    ----------
+    form : CompiledExchange
+    misses : ndarray, shape (n,), or None
+        Probability that each agent misses a wake.
+    chances : ndarray, shape (m,), or None
+        Probability that a delivery over each entry of `Graph.indices` is lost.
+    """
+
+    form: CompiledExchange
+    misses: np.ndarray | None
+    chances: np.ndarray | None
+    links: Graph
+
+    @classmethod
+    def of(cls, network: Network) -> Masks:
+        """Those of a network."""
+        links, losses = network.links, network.channel.losses
+        missed = network.availability.missed(network.known_members, links, Streams())
+        chances = None if losses.shared_chance == 0 else losses.chances(links)
+        return cls(network.exchange.compiled(links), missed[0].chances if missed else None, chances, links)
+
+    @cached_property
+    def running(self) -> np.ndarray:
+        """`ideal.running_weights` where neighbours are drawn by weight."""
+        by_weight = self.form.settings.get("by_weight")
+        return ideal.running_weights(self.links.indptr, self.links.weights) if by_weight else np.empty(0)
+
+    @cached_property
+    def room(self) -> int:
+        """Events that a wake leads to at most."""
+        return max(1 + ideal.MOST, 3 + int(np.diff(self.links.indptr).max()))
+
+
 class IdealRun:
     """One run in which no message takes time."""
 
-    def __init__(self, setup: RunSetup, form: CompiledExchange):
-        network, self._rates, self._streams, limits, commits, time, self._chunk = setup
-        n, most = network.links.agents, np.iinfo(np.int64).max
-        self._network, self._form = network, form
-        self._misses, self._wire = _misses(network, self._streams), _wire(network, self._streams)
-        self._time = time if time is not None else np.inf
+    def __init__(self, setup: RunSetup, masks: Masks):
+        network, self._rates, streams, limits, commits, time, self._chunk = setup
+        self._network, self._streams, self._masks, n = network, streams, masks, self._rates.size
+        self._time = np.inf if time is None else time
+        self._wire = None
+        if masks.chances is not None:
+            self._wire = ideal.Wire(streams.key("loss"), masks.chances, np.zeros(n + 1, np.int64))
         self._progress = ideal.Progress(
-            limits if limits is not None else np.full(n, most),
+            np.full(n, _MOST) if limits is None else limits,
             network.goes_on,
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
-            np.array([0, 0, n, st.RUNNING, commits if commits is not None else most]),
+            np.array([0, 0, n, st.RUNNING, _MOST if commits is None else commits]),
         )
 
     @property
@@ -178,52 +254,63 @@ class IdealRun:
 
     def run(self) -> Iterator[np.ndarray]:
         """Yield chunks of events."""
-        how = {"rounds": self._rounds, "synchronous": self._rounds_of_agents}.get(
-            self._form.pattern, self._wakes
-        )
-        fill, least = how()
+        pattern, counters = self._masks.form.pattern, self._progress.counters
+        if pattern == "rounds":
+            fill, least = self._rounds()
+        else:
+            fill, least = self._rounds_of_agents() if pattern == "synchronous" else self._wakes()
         return st.in_chunks(
             self._chunk,
             least,
-            lambda: self._progress.counters[ideal.STATE] == st.RUNNING,
+            lambda: counters[ideal.STATE] == st.RUNNING,
             lambda out, kept: kept + fill(out[kept:]),
-            least * float(self._progress.counters[ideal.LAST]),
+            least * float(counters[ideal.LAST]),
         )
 
     def _wakes(self) -> tuple[Fill, int]:
         """What writes events wake by wake, and the room that it needs for one."""
-        links, form, key = self._network.links, self._form, self._streams.key("clocks")
-        by_weight = form.settings.get("by_weight")
-        running = ideal.running_weights(links.indptr, links.weights) if by_weight else np.empty(0)
-        n = links.agents
+        network, masks, links, key = (
+            self._network,
+            self._masks,
+            self._masks.links,
+            self._streams.key("clocks"),
+        )
+        rates, progress, wire, time, misses = (
+            self._rates,
+            self._progress,
+            self._wire,
+            self._time,
+            masks.misses,
+        )
+        n = rates.size
         times, agents = np.empty(n), np.empty(n, np.int32)
-        ideal.first_ticks(key, self._rates, times, agents)
+        ideal.first_ticks(key, rates, times, agents)
         places, begun = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        hears, one_sided = self._network.updates == "hear", not self._network.answerer_releases
-        pattern, asks = st.PATTERNS[form.pattern], form.arrays.get("asks")
+        hears, one_sided = network.updates == "hear", not network.answerer_releases
+        pattern, asks, running = st.PATTERNS[masks.form.pattern], masks.form.arrays.get("asks"), masks.running
         indices = links.indices if pattern != st.REQUEST else None
         # A key that nothing is drawn with stays unhashed: any stands in its place.
         peer_key = key if indices is None else self._streams.key("peers")
-        miss_key = key if self._misses is None else self._streams.key("availability")
+        miss_key = key if misses is None else self._streams.key("availability")
 
         def fill(out: np.ndarray) -> int:
             return _fill(
-                out, pattern, hears, one_sided, asks, key, peer_key, miss_key, self._rates, self._misses,
-                links.indptr, indices, running, self._time, times, agents, places, begun, self._progress, self._wire,
+                out, pattern, hears, one_sided, asks, key, peer_key, miss_key, rates, misses,
+                links.indptr, indices, running, time, times, agents, places, begun, progress, wire,
             )  # fmt: skip
 
-        return fill, max(1 + ideal.MOST, 3 + int(np.diff(links.indptr).max()))
+        return fill, masks.room
 
     def _rounds(self) -> tuple[Fill, int]:
         """What writes events round by round, and the room that it needs for one."""
-        settings, asked, n = self._form.settings, self._form.arrays["asked"], self._network.links.agents
-        heard = np.zeros(n, np.int64)
+        form, misses, n = self._masks.form, self._masks.misses, self._rates.size
+        asked, heard = form.arrays["asked"], np.zeros(n, np.int64)
         miss_key, choice_key = self._streams.key("availability"), self._streams.key("participants")
-        interval, some = settings["interval"], np.int64(settings["some"])
+        interval, some = form.settings["interval"], np.int64(form.settings["some"])
 
         def fill(out: np.ndarray) -> int:
             return ideal.fill(
-                out, interval, choice_key, some, asked, miss_key, self._misses, self._time, heard, self._progress,
+                out, interval, choice_key, some, asked, miss_key, misses, self._time, heard, self._progress,
                 self._wire,
             )  # fmt: skip
 
@@ -233,32 +320,70 @@ class IdealRun:
         """The same of rounds of agents on a graph."""
         from p2psim.network.compiled_engine import synchronous
 
-        network, links, interval = self._network, self._network.links, self._form.settings["interval"]
-        n, wakes = links.agents, self._form.arrays["wakes"]
+        form, misses, links, n = self._masks.form, self._masks.misses, self._masks.links, self._rates.size
+        interval, wakes = form.settings["interval"], form.arrays["wakes"]
         ticks = np.zeros(n, np.int64)
         miss_key = self._streams.key("availability")
 
         def fill(out: np.ndarray) -> int:
             return synchronous.fill(
-                out, interval, network.updates == "hear", miss_key, self._misses, self._time, links.indptr,
+                out, interval, self._network.updates == "hear", miss_key, misses, self._time, links.indptr,
                 links.indices, ticks, wakes, self._progress, self._wire,
             )  # fmt: skip
 
         return fill, 3 * n + links.indices.size
 
 
-# None stands for no mask, of which the compiler makes code of its own, as fast as if there were no masks at all.
+class RunsTogether(NamedTuple):
+    """Events of several runs, in one array.
+
+    Attributes
+    ----------
+    events : ndarray of EVENT
+    bounds : ndarray of int64, shape (runs + 1,)
+        Those of run r are from bounds[r] to bounds[r + 1].
+    ended : list of str
+        How each run ended.
+    made : ndarray of int64, shape (runs, n)
+        Releases of each agent.
+    """
+
+    events: np.ndarray
+    bounds: np.ndarray
+    ended: list[str]
+    made: np.ndarray
 
 
-def _misses(network: Network, streams: Streams) -> np.ndarray | None:
-    """Probability that each agent misses a wake, shape (n,)."""
-    missed = network.availability.missed(network.known_members, network.links, streams)
-    return missed[0].chances if missed else None
+def run_together(network: Network) -> Callable[[RunSetup, Sequence[Streams]], RunsTogether] | None:
+    """What makes the events of several runs of a network at once, which differ in their streams alone; None if nothing.
 
-
-def _wire(network: Network, streams: Streams) -> ideal.Wire | None:
-    """What becomes of messages, where any can be lost."""
-    losses = network.channel.losses
-    if losses.shared_chance == 0 or (chances := losses.chances(network.links)) is None:
+    Runs of a star where no message takes time are so short that calls of Python would take as long as they do.
+    """
+    if not _takes_no_time(network) or network.exchange.compiled(network.links).pattern != "request":
         return None
-    return ideal.Wire(streams.key("loss"), chances, np.zeros(network.links.agents + 1, np.int64))
+    return partial(_runs_together, Masks.of(network))
+
+
+def _runs_together(masks: Masks, setup: RunSetup, streams: Sequence[Streams]) -> RunsTogether:
+    network, rates, _, limits, commits, time, _ = setup
+    runs, n, most = len(streams), rates.size, _MOST if commits is None else commits
+    keys = np.array([one.key("clocks") for one in streams])
+    miss_keys = keys if masks.misses is None else np.array([one.key("availability") for one in streams])
+    loss_keys = keys if masks.chances is None else np.array([one.key("loss") for one in streams])
+    bounds, ends, made = np.zeros(runs + 1, np.int64), np.zeros(runs, np.int64), np.zeros((runs, n), np.int64)
+    limits = np.full(n, _MOST) if limits is None else limits
+    releases, versions = np.zeros((2, n), np.int64)
+    progress = ideal.Progress(limits, network.goes_on, releases, versions, np.zeros(5, np.int64))
+    times, agents = np.empty(n), np.empty(n, np.int32)
+    places, begun, drawn = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n + 1, np.int64)
+    room = setup.chunk
+    while True:
+        out = st.records(room, EVENT)
+        whole = _fill_each(
+            out, bounds, ends, made, keys, miss_keys, loss_keys, rates, masks.misses, masks.chances,
+            masks.links.indptr, masks.running, np.inf if time is None else time, times, agents, places, begun, drawn,
+            most, progress,
+        )  # fmt: skip
+        if whole == runs:
+            return RunsTogether(out[: bounds[-1]], bounds, [st.ENDS[end] for end in ends.tolist()], made)
+        room *= 2

@@ -4,7 +4,7 @@ An adapter is the class of an algorithm's cells, `p2psim.simulation.algorithms.P
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -20,11 +20,12 @@ from p2psim.network.graph import Graph
 from p2psim.privacy.ledger import Caveats, mechanism_charges
 from p2psim.privacy.plan import Claims, Plan
 from p2psim.privacy.releases import Violations
-from p2psim.privacy.shares import UNLIMITED, Releases, of_shared_record
+from p2psim.privacy.shares import UNLIMITED, Releases, Totals, of_shared_record
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.replay import RecordedReplica, Replay, ReplaySetup
 from p2psim.simulation.prepared import PreparedData
+from p2psim.simulation.recorder import Observer, observers
 
 #: So many releases are accounted for before a run at most.
 _MOST_RELEASES = 1_000_000
@@ -206,6 +207,11 @@ class PreparedCell(ABC):
         """Whether steps depend on the records."""
         return False
 
+    @property
+    def plays_together(self) -> bool:
+        """Whether `p2psim.simulation.algorithms.learner_replay.Together` can replay and measure several replicas."""
+        return False
+
     def sampling(self, streams: Streams) -> Sampling | None:
         """How batches are drawn in a replica."""
         batch = batch_of(self.scenario.learning.algorithm)
@@ -215,11 +221,20 @@ class PreparedCell(ABC):
 
     def caveats(self, violations: Violations) -> Caveats:
         """Return what limits the guarantee."""
+        return Caveats(violations, self._is_void, self.has_data_dependent_step)
+
+    @cached_property
+    def _is_void(self) -> bool:
+        """Whether the mechanism guarantees nothing, whatever records do."""
         sensitivity, tune = self.scenario.privacy.sensitivity, self.scenario.tune
-        void = sensitivity is not None and not sensitivity.holds
         # A value that was chosen by the records themselves, without noise, tells of them what nothing bounds.
-        void = void or (tune is not None and tune.validation == "split")
-        return Caveats(violations, void, self.has_data_dependent_step)
+        chosen = tune is not None and tune.validation == "split"
+        return chosen or (sensitivity is not None and not sensitivity.holds)
+
+    @cached_property
+    def observers(self) -> tuple[Callable[[Totals | None], Observer], ...]:
+        """What begins the series of the network and of the privacy spent that are recorded."""
+        return observers(self.scenario.record, self.setup.network, self.setup.plan, self.setup.time)
 
     @cached_property
     def agents(self) -> dict[str, np.ndarray]:

@@ -1,114 +1,32 @@
 """What all cells with a central learner have in common, however it asks its owners."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from p2psim.core.errors import MeaningError, SimulationError
+from p2psim.core.errors import MeaningError
 from p2psim.core.randomness import Streams
 from p2psim.data.prepare import Prepared
-from p2psim.learning.graph.metrics import GRAPH_METRICS, Snapshot
+from p2psim.learning.graph.metrics import GRAPH_METRICS
 from p2psim.learning.metrics import METRICS, Series
 from p2psim.learning.sgd.problem import SharedProblem
-from p2psim.learning.star.problem import Recorded, StarProblem, star_problem
-from p2psim.learning.star.replay import LearnerReplay, OwnerRule, gradient_rule
+from p2psim.learning.star.problem import OwnerRule, Recorded, StarProblem, gradient_rule, star_problem
+from p2psim.learning.star.replay import LearnerReplay
 from p2psim.learning.steps import Weighting
 from p2psim.network.graph import Graph, TopologyInputs
 from p2psim.network.section import Network
 from p2psim.network.topologies import draw_links
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
-from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms import PreparedCell, agents, replay
-from p2psim.simulation.algorithms.replay import RecordedReplica, Replay, ReplayResult
+from p2psim.simulation.algorithms.learner_replay import LearnerMetrics, RecordedLearnerReplay
+from p2psim.simulation.algorithms.replay import RecordedReplica
 from p2psim.simulation.check import Recomputed
-from p2psim.simulation.observer import Key, series_of, values_of
 from p2psim.simulation.prepared import PreparedData
-from p2psim.simulation.recorder import Marks
-
-
-class RecordedLearnerReplay(Replay):
-    """One replica with a central learner, and its models where they are recorded.
-
-    Parameters
-    ----------
-    replay : LearnerReplay
-    problem : StarProblem
-    owners : SharedProblem
-        The same, with each owner's records held out.
-    record : RecordSection
-    groups : sequence of str or None
-        The owners' groups, where means over them are recorded.
-    """
-
-    def __init__(
-        self,
-        replay: LearnerReplay,
-        problem: StarProblem,
-        owners: Any,
-        record: RecordSection,
-        groups: Sequence[str] | None,
-    ):
-        super().__init__(replay)
-        self._problem, self._owners, self._record = problem, owners, record
-        self._groups = None if groups is None else np.array(groups)
-        self._kept: list[Recorded] = []
-
-    def feed(self, events: np.ndarray, noise: np.ndarray, places: np.ndarray, marks: Marks) -> None:
-        """See `Replay.feed`."""
-        theta = self._replay.feed(events, noise, marks.places)
-        if marks.places.size:
-            self._kept.append(Recorded(marks.steps, marks.times, theta))
-
-    def finish(self, marks: Marks) -> ReplayResult:
-        """See `Replay.finish`."""
-        kept = self._kept
-        if marks.steps.size or not kept:
-            last = np.repeat(self._replay.model[None], marks.steps.size, axis=0)
-            kept = [*kept, Recorded(marks.steps, marks.times, last)]
-        recorded = kept[0]
-        if len(kept) > 1:
-            recorded = Recorded(*(np.concatenate(columns) for columns in zip(*kept, strict=True)))
-        finite = np.isfinite(recorded.theta)
-        if not finite.all():
-            first = recorded.step[~finite.all(axis=1)][0]
-            raise SimulationError(f"the model is not finite from {self._replay.step_name} {first} on")
-        named = dict.fromkeys([*self._record.metrics, *self._record.per_agent])
-        metrics = [METRICS[name] for name in named if name in METRICS]
-        series = tuple(entry for metric in metrics for entry in metric.measure(self._problem, recorded))
-        series += tuple(self._of_owners(named, recorded))
-        for entry in series:
-            if not np.isfinite(entry.value).all():
-                at = entry.step[~np.isfinite(entry.value)][0]
-                raise SimulationError(f"{entry.metric} is not finite from step {at} on")
-        return ReplayResult(series, recorded.theta)
-
-    def _of_owners(self, named: Iterable[str], recorded: Recorded) -> Iterator[Series]:
-        """Metrics that graphs have too: of the learner's model, and of θ* at the first and the last record."""
-        metrics = [GRAPH_METRICS[name] for name in named if name in GRAPH_METRICS]
-        if not metrics:
-            return
-        problem, rows = self._problem, dict[Key, list[tuple[int, float, float]]]()
-        ends = sorted({0, recorded.step.size - 1})
-        for model, moments in (("main", range(recorded.step.size)), ("optimum", ends)):
-            for row in moments:
-                theta = recorded.theta[row] if model == "main" else problem.optimum
-                snapshot = Snapshot(
-                    self._owners, theta[None], self._objective(theta), lambda: problem.minimum, 0
-                )
-                moment = int(recorded.step[row]), float(recorded.time[row])
-                for metric in metrics:
-                    for key, value in values_of(metric, model, snapshot, self._record, self._groups).items():
-                        rows.setdefault(key, []).append((*moment, value))
-        yield from (series_of(key, values) for key, values in rows.items())
-
-    def _objective(self, theta: np.ndarray) -> Callable[[], float]:
-        problem = self._problem
-        return lambda: problem.minimum * (1 + float(problem.relative_fitness(theta)[0]))
 
 
 def compared_with(
@@ -281,8 +199,28 @@ class LearnerCell(PreparedCell):
 
     def replay(self, streams: Streams) -> RecordedLearnerReplay:
         """See `PreparedCell.replay`."""
-        replay = self._replay.again(self.sampling(streams))
-        return RecordedLearnerReplay(replay, self.problem, self._owners, self.scenario.record, self._groups)
+        replay = self._replay.again(self.sampling(streams) if self._draws else None)
+        record = self.scenario.record
+        return RecordedLearnerReplay(replay, self.problem, self._owners, record, self._groups, self.metrics)
+
+    @cached_property
+    def _draws(self) -> bool:
+        """Whether a release is made of a batch."""
+        return self.sampling(Streams()) is not None
+
+    def start(self) -> Any:
+        """The replay of a replica without batches, at its beginning."""
+        return self._replay.again(None)
+
+    @cached_property
+    def metrics(self) -> LearnerMetrics:
+        """Metrics that are recorded."""
+        record = self.scenario.record
+        named = dict.fromkeys([*record.metrics, *record.per_agent])
+        return LearnerMetrics(
+            [METRICS[name] for name in named if name in METRICS],
+            [GRAPH_METRICS[name] for name in named if name in GRAPH_METRICS],
+        )
 
     @cached_property
     def _replay(self) -> LearnerReplay:

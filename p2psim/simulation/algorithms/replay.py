@@ -21,6 +21,7 @@ from p2psim.learning.losses import Loss
 from p2psim.network.graph import Graph
 from p2psim.network.section import Clock, Network
 from p2psim.network.simulation import EventStream, event_source
+from p2psim.network.tally import LostReleases
 from p2psim.network.verify import EventChecker
 from p2psim.privacy.plan import Limit, Plan
 from p2psim.privacy.planning import plan
@@ -81,6 +82,11 @@ class ReplaySetup:
         if limits is None or self.queries == 1:
             return limits
         return np.where(limits == UNLIMITED, UNLIMITED, limits // self.queries)
+
+    @cached_property
+    def lost_releases(self) -> LostReleases:
+        """Begins to count the releases of a replica that are lost."""
+        return LostReleases(self.network, self.limits, self.time)
 
     def checker(self) -> EventChecker:
         """Checks the invariants of the events, chunk by chunk."""
@@ -154,13 +160,8 @@ def order_of(norm: str) -> int:
 def x_bound(bounds: Sequence[float | None] | np.ndarray, features: int, order: int) -> float | None:
     """Public bound on ‖x‖ of order 1 or 2, the intercept not counted; None if there is none.
 
-    ‖x‖₁ is at most p·max|x_j|, and ‖x‖₂ at most √p·max|x_j| and at most ‖x‖₁.
-
-    Parameters
-    ----------
-    bounds : sequence or ndarray
-        Public bounds on ‖x‖₁ and |x_j|, first of all; None or NaN for none.
-    features, order : int
+    ‖x‖₁ is at most p·max|x_j|, and ‖x‖₂ at most √p·max|x_j| and at most ‖x‖₁. The first two of ``bounds`` are those on
+    ‖x‖₁ and |x_j|; None or NaN for none.
     """
     x_l1, x_max = np.array(bounds[:2], dtype=float)
     known = [value for value in (x_l1, features ** (1 / order) * x_max) if np.isfinite(value)]

@@ -97,6 +97,11 @@ class StarCell(LearnerCell):
         """See `PreparedCell.has_data_dependent_step`."""
         return isinstance(star_algorithm(self.scenario).rho, RhoFromH)
 
+    @property
+    def plays_together(self) -> bool:
+        """See `PreparedCell.plays_together`."""
+        return not self._draws and not self.metrics.of_graph
+
     def facts(self, privacy: PrivacyOfAgents) -> Facts:
         """See `PreparedCell.facts`."""
         problem, plan, horizon, case = self.problem, self.setup.plan, self.horizon, self.case
