@@ -130,7 +130,7 @@ def work(engine: str, replicas: int, single_budget: bool) -> None:
                 commits += sum(int(outcome.series[0].step[-1]) for outcome in outcomes)
             return commits
 
-        commits_of(range(replicas, replicas + 2))  # data, compilation, first use
+        commits_of(range(replicas, replicas + 30))  # data, compilation, first use
         start = time.process_time()
         commits = commits_of(range(replicas))
         seconds = time.process_time() - start
