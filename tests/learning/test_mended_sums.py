@@ -6,8 +6,8 @@ from star_cases import random_problem
 
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import StarMethod
-from p2psim.learning.star.owners import BLOCK, FROM_MENDED_SUMS, gradient_rule, mean_gradient_from_mended_sums
-from p2psim.learning.star.problem import star_problem
+from p2psim.learning.star.owners import BLOCK, FROM_MENDED_SUMS, mean_gradient_from_mended_sums
+from p2psim.learning.star.problem import gradient_rule, star_problem
 from p2psim.learning.star.replay import StarReplay
 
 

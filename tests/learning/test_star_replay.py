@@ -11,8 +11,8 @@ from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, NEIGHBOURS, SEND
 from p2psim.learning.batches import GradientRule
 from p2psim.learning.losses import Squared
 from p2psim.learning.star.algorithms import AsyncStar, StarMethod, star_method
-from p2psim.learning.star.owners import FROM_MENDED_SUMS, FROM_RECORDS, FROM_SUMS, gradient_rule
-from p2psim.learning.star.problem import star_problem
+from p2psim.learning.star.owners import FROM_MENDED_SUMS, FROM_RECORDS, FROM_SUMS
+from p2psim.learning.star.problem import gradient_rule, star_problem
 from p2psim.learning.star.reference import reference_replay
 from p2psim.learning.star.replay import StarReplay
 from p2psim.network.channels.channel import Channel
