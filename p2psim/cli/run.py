@@ -2,8 +2,8 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from p2psim.cli.arguments import ANY, OVERRIDES, as_given, command, load_scenario, option
 from p2psim.cli.show import notes_on, print_result
@@ -68,7 +68,9 @@ def run(args: argparse.Namespace) -> None:
     for warning in result.warnings:
         if not is_repeated(warning, shown):
             complain(warning, "warning", lines)
-    _show_result(result, args.json, notes)
+    # Of many cells the sweep would take long to read from the folder again, and nothing depends on it.
+    tree = asked.model_copy(update={"sweep": {}}).resolved()
+    _show_result(result, args.json, notes, tree)
 
 
 def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
@@ -93,16 +95,16 @@ def _beside_what_was_asked(result: "Result", scenario: "Scenario") -> list[str]:
     return notes
 
 
-def _show_result(result: "Result", as_json: bool, notes: Sequence[str]) -> None:
+def _show_result(result: "Result", as_json: bool, notes: Sequence[str], scenario: Mapping[str, Any]) -> None:
     """A short table of results with its flags and notes, and where they are."""
     from p2psim.runs.summary import rows_of
 
     rows = rows_of(result)
     if as_json:
         tree = {"folder": str(result.path), "table": rows, "warnings": result.manifest["warnings"]}
-        print_json({**tree, "notes": [*notes, *notes_on(result, rows)]})
+        print_json({**tree, "notes": [*notes, *notes_on(result, rows, scenario)]})
         return
-    print_result(result, rows, notes)
+    print_result(result, rows, notes, scenario=scenario)
     print(f"results: {result.path} (metrics.parquet, ledger.parquet, …); figures: p2psim plot {result.path}")
 
 

@@ -64,23 +64,33 @@ def show(args: argparse.Namespace) -> None:
         print(markdown([{key: row[key] for key in row if key != "cell"} for row in rows]))
 
 
-def notes_on(result: "Result", rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What must be said with numbers of a run: budgets that are broken, and metrics that cells do not share."""
+def notes_on(
+    result: "Result", rows: Sequence[Mapping[str, Any]], scenario: Mapping[str, Any] | None = None
+) -> list[str]:
+    """What must be said with numbers of a run: budgets that are broken, and metrics that cells do not share.
+
+    The scenario as a plain tree, without its sweep perhaps, is that of the folder when left out.
+    """
     from p2psim.runs.summary import broken_bounds
     from p2psim.scenario.notices import comparability
     from p2psim.scenario.tuning import notes_on_tuning
 
+    tree = result.scenario_tree if scenario is None else scenario
     return [
         *broken_bounds(result.table("ledger")),
-        *comparability({row["metric"] for row in rows}, result.swept, result.scenario_tree),
-        *notes_on_tuning(result.scenario_tree),
+        *comparability({row["metric"] for row in rows}, result.swept, tree),
+        *notes_on_tuning(tree),
     ]
 
 
 def print_result(
-    result: "Result", rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = (), most: int = MOST_ROWS
+    result: "Result",
+    rows: Sequence[Mapping[str, Any]],
+    notes: Sequence[str] = (),
+    most: int = MOST_ROWS,
+    scenario: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print a summary with its notes, for a person."""
+    """Print a summary with its notes, for a person; the scenario is as of `notes_on`."""
     from p2psim.runs.summary import readable
     from p2psim.runs.tables import FLAG_MEANINGS
 
@@ -96,7 +106,7 @@ def print_result(
     for flag, letter in letters.items():
         meaning = f": {FLAG_MEANINGS[flag]}" if flag in FLAG_MEANINGS else ""
         print_wrapped(f"  {letter}  {flag}{meaning}", " " * 5)
-    for note in (*notes, *notes_on(result, rows)):
+    for note in (*notes, *notes_on(result, rows, scenario)):
         print(f"note: {note}")
 
 

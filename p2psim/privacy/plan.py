@@ -292,6 +292,8 @@ class Plan:
     @cached_property
     def _noises(self) -> tuple[tuple[Noise, ...], np.ndarray]:
         """Noises that differ by the share of the records that releases sample, and the place of each agent's."""
+        if not self.sampled:
+            return (self.mechanism.noise,), np.zeros(self.rates.size, np.int32)
         rates, kinds = np.unique(self.rates, return_inverse=True)
         noises = tuple(sampled(self.mechanism.noise, float(rate), self.poisson) for rate in rates)
         return noises, kinds.reshape(-1).astype(np.int32)

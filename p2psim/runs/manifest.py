@@ -162,18 +162,19 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 
 def dump(manifest: Manifest) -> str:
-    """Text of ``manifest.json``: strict JSON under a seal, with what it says of replicas as ranges."""
+    """Text of ``manifest.json``: strict JSON under a seal, a cell in each line, replicas as ranges."""
     runs, failed = _by_cell(manifest.runs), _by_cell(manifest.failed)
+    cells = [
+        _strict(_cell_tree(number, cell, runs[cell.content], failed[cell.content]))
+        for number, cell in enumerate(manifest.cells)
+    ]
     tree = {
         "format": FOLDER_FORMAT,
         **{name: getattr(manifest, name) for name in _AS_THEY_ARE},
         "invocations": [to_tree(invocation) for invocation in manifest.invocations],
         "grid": manifest.grid,
         "stored": list(manifest.stored),
-        "cells": [
-            _cell_tree(number, cell, runs[cell.content], failed[cell.content])
-            for number, cell in enumerate(manifest.cells)
-        ],
+        "cells": [],
         "warnings": [
             {"message": text, "times": warned.times, "cells": to_ranges(numbers_in(manifest.cells, warned))}
             for text, warned in sorted(manifest.warnings.items())
@@ -183,7 +184,13 @@ def dump(manifest: Manifest) -> str:
             name: {"bytes": size, "sha256": sha} for name, (size, sha) in sorted(manifest.files.items())
         },
     }
-    return sealed(json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False))
+    head, empty, rest = _strict(tree, indent=2).partition('\n  "cells": [')
+    return sealed(head + empty + ",".join(f"\n    {cell}" for cell in cells) + "\n  " + rest)
+
+
+def _strict(tree: Any, indent: int | None = None) -> str:
+    """JSON without numbers that are none; with an indent, Python's own slow encoder writes it."""
+    return json.dumps(tree, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def _by_cell(entries: Mapping[RunKey, Any]) -> dict[str, dict[int, Any]]:

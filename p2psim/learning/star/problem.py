@@ -114,7 +114,7 @@ class StarProblem:
         """Length p of a model."""
         return self.X.shape[1]
 
-    @property
+    @cached_property
     def records(self) -> np.ndarray:
         """n_i, shape (N,)."""
         return np.diff(self.offsets)

@@ -307,10 +307,14 @@ def with_spent(private: PrivacyOfAgents, plan: Plan, accountants: Sequence[str])
     ends = np.where(plan.releases == UNLIMITED, 0, plan.releases)
     if not plan.mechanism.is_private or plan.clairvoyant or ends.sum() > _MOST_RELEASES:
         return private
-    owners = np.repeat(np.arange(ends.size), ends)
-    numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
-    releases = Releases(owners, numbers, np.zeros(owners.size, np.int64))
-    charges = mechanism_charges(plan, Claims.of(plan, releases, None))
+    if plan.even:
+        owners = np.flatnonzero(ends)
+        claims = Claims(owners, plan.claimed_of_each[owners], ends[owners].astype(float))
+    else:
+        owners = np.repeat(np.arange(ends.size), ends)
+        numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
+        claims = Claims.of(plan, Releases(owners, numbers, np.zeros(owners.size, np.int64)), None)
+    charges = mechanism_charges(plan, claims)
     return replace(private, spent={name: plan.epsilon(name, charges) for name in accountants})
 
 

@@ -100,7 +100,9 @@ def rule_of(scenario: Scenario, case: PreparedData, problem: GraphProblem) -> tu
         )
         raise MeaningError("privacy.sensitivity", message)
     bounds = case.arrays["bounds"]
-    bound, rule = claim_of(scenario, problem, lambda order: slope * record_bound(bounds, problem, order))
+    bound, rule = claim_of(
+        scenario, case, problem, lambda order: slope * record_bound(bounds, problem, order)
+    )
     claimed = rule.bound * (1 + 1e-12)
     # Where no record's norm exceeds its bound, no gradient ever will.
     can_exceed = np.isinf(slope) or problem.largest_gradients(rule.order).max(initial=0.0) > claimed

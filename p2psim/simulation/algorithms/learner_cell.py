@@ -282,7 +282,7 @@ def _rule_of(
             raise MeaningError("privacy.sensitivity", message)
         return _public_bound(case, problem, order)
 
-    bound, rule = replay.claim_of(scenario, problem, public)
+    bound, rule = replay.claim_of(scenario, case, problem, public)
     numbers = rule.clip, rule.bound, rule.order, rule.grid
 
     def made() -> OwnerRule:

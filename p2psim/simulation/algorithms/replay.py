@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -187,14 +187,17 @@ def record_bound(
 
 
 def claim_of(
-    scenario: Scenario, problem: StarProblem | GraphProblem | SharedProblem, public: Callable[[int], float]
+    scenario: Scenario,
+    case: PreparedData,
+    problem: StarProblem | GraphProblem | SharedProblem,
+    public: Callable[[int], float],
 ) -> tuple[float, GradientRule]:
     """Ξ, in the mechanism's norm, and how an agent computes its gradient.
 
     Parameters
     ----------
-    scenario : Scenario
-    problem : StarProblem, GraphProblem or SharedProblem
+    scenario, case, problem
+        Of the cell.
     public : callable
         Bound on the norm, of order 1 or 2, of any record's gradient, from what is public.
 
@@ -212,7 +215,9 @@ def claim_of(
         rule = replace(rule, clip=clip, order=order_of(norm))
     if sensitivity is None or not mechanism.is_private:
         return 0.0, rule
-    bound = sensitivity.claim(lambda: public(order), lambda: float(problem.largest_gradients(order).max()))
+    largest = partial(case.once, "largest gradient", (problem, order))
+    empirical = partial(largest, lambda: float(problem.largest_gradients(order).max()))
+    bound = sensitivity.claim(lambda: public(order), empirical)
     return bound, replace(rule, bound=bound) if sensitivity.is_checked else rule
 
 
@@ -249,7 +254,7 @@ def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
     return Limit(epsilon, delta, privacy.enforcing, promise=budget, holders=holders)
 
 
-def network_of(scenario: Scenario, case: PreparedData, links: Graph, dimension: int | None = None) -> Network:
+def network_of(scenario: Scenario, case: PreparedData, links: Graph, dimension: int) -> Network:
     """The network of a replica, from its case, who is linked with whom, and p of its models.
 
     Raises
@@ -258,13 +263,11 @@ def network_of(scenario: Scenario, case: PreparedData, links: Graph, dimension: 
         If the channel, or an availability, means nothing for these agents.
     """
     depends = scenario.network, scenario.learning, links, dimension, goes_on(scenario)
-    return case.once("network", depends, lambda: _network_of(scenario, case.arrays, links, dimension))
+    return case.once("network", depends, lambda: _network_of(scenario, case, links, dimension))
 
 
-def _network_of(
-    scenario: Scenario, arrays: Mapping[str, np.ndarray], links: Graph, dimension: int | None
-) -> Network:
-    section, algorithm, members = scenario.network, scenario.learning.algorithm, members_of(arrays)
+def _network_of(scenario: Scenario, case: PreparedData, links: Graph, dimension: int) -> Network:
+    section, algorithm, members = scenario.network, scenario.learning.algorithm, members_of(case.arrays)
     network = Network(
         links,
         section.exchange,

@@ -79,7 +79,7 @@ class TrainingCell(ModelsCell):
         if not problem.test_y.size:
             refuse_tests(scenario)
         network = replay.network_of(scenario, case, links, problem.dimension)
-        bound, rule = replay.claim_of(scenario, problem, _no_public_bound)
+        bound, rule = replay.claim_of(scenario, case, problem, _no_public_bound)
         time, commits, updates = _end(algorithm, network)
         # In rounds of a learner every owner answers each commit; elsewhere a commit is one agent's.
         in_rounds = links.star and network.exchange.in_rounds
