@@ -129,15 +129,12 @@ def replay_setup(
             )
         raise AgentError("privacy.allocation", message, agent)
     said = case.once("network in words", (scenario.network, network), lambda: _in_words(scenario, network))
-    parts = [
-        None if limits is None else np.unique(limits).tolist() if np.ptp(limits) == 0 else limits.tolist(),
-        commits,
-        time,
-        dimension,
-        # What unit noise is drawn, and by which rule; only its scale may differ within one setup.
-        scenario.privacy.mechanism.model_dump_json(),
-        *([] if queries == 1 else [queries]),
-    ]
+    counts = (
+        None if limits is None else np.unique(limits).tolist() if np.ptp(limits) == 0 else limits.tolist()
+    )
+    # What unit noise is drawn, and by which rule; only its scale may differ within one setup.
+    drawn = scenario.privacy.mechanism.model_dump_json()
+    parts = [counts, commits, time, dimension, drawn, *([] if queries == 1 else [queries])]
     return replace(setup, key=said + json.dumps(parts))
 
 
