@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from p2psim.core.errors import FolderError, first_line
-from p2psim.core.events import number_column, text_column
+from p2psim.core.events import number_column, numbers_of, text_column
 from p2psim.core.files import aside, sync
 from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
@@ -195,7 +195,7 @@ def _metrics(outcomes: Sequence[Outcome]) -> pa.Table:
 
     def words(name: str) -> pa.Array:
         column = coded([getattr(entry, name) for entry in series])
-        codes = column.indices.to_numpy().astype(np.min_scalar_type(-len(column.dictionary) - 1))
+        codes = numbers_of(column.indices).astype(np.min_scalar_type(-len(column.dictionary) - 1))
         return pa.DictionaryArray.from_arrays(number_column(np.repeat(codes, sizes)), column.dictionary)
 
     return pa.table(
