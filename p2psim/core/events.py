@@ -5,6 +5,7 @@ the data and the noise it is enough to recompute every model, by any program.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -85,12 +86,17 @@ def event_table(events: np.ndarray) -> "pa.Table":
     arrays: dict[str, Any] = {}
     for name in COLUMNS:
         if name in ("kind", "outcome"):
-            known = text_column(KINDS if name == "kind" else OUTCOMES)
+            known = _words(KINDS if name == "kind" else OUTCOMES)
             codes = number_column(events[name].astype(np.int8))
-            arrays[name] = pa.DictionaryArray.from_arrays(codes, known)
+            arrays[name] = pa.DictionaryArray.from_arrays(codes, known, safe=False)
         else:
             arrays[name] = number_column(events[name])
     return pa.table(arrays)
+
+
+@cache
+def _words(known: tuple[str, ...]) -> "pa.StringArray":
+    return text_column(known)
 
 
 def number_column(values: np.ndarray, known: np.ndarray | None = None) -> "pa.Array":

@@ -44,8 +44,8 @@ class EncodedPart:
 
     Attributes
     ----------
-    files : dict of str to bytes or Table
-        A table goes into its file without being put together in memory before.
+    files : dict of str to Table, or arrays with their names
+        They go into a file without being put together in memory before.
     warnings : dict
         By message, how often each cell gave it.
     runs : dict
@@ -54,7 +54,7 @@ class EncodedPart:
         Prepared data to be kept, by problem, as archives.
     """
 
-    files: dict[str, bytes | pa.Table]
+    files: dict[str, pa.Table | list[tuple[str, np.ndarray]]]
     warnings: dict[str, dict[str, int]]
     runs: dict[RunKey, dict[str, Any]]
     data: dict[str, bytes]
@@ -75,7 +75,7 @@ class EncodedPart:
                         with pa.ipc.new_file(stream, content.schema) as writer:
                             writer.write_table(content)
                     else:
-                        stream.write(content)
+                        write_archive(stream, content)
                     listing["files"][name] = [stream.tell(), stream.checksum]
                 sync(folder / name)
             (folder / LISTING).write_text(sealed(json.dumps(listing)), encoding="utf-8")
@@ -95,6 +95,10 @@ class _Summed(io.BufferedWriter):
         self.checksum = zlib.crc32(content, self.checksum)
         return super().write(content)
 
+    def seek(self, *_: int) -> int:
+        """Refuse, so that an archive does not go back to what is in the checksum already."""
+        raise io.UnsupportedOperation("seek")
+
 
 def encode(
     finished: Sequence[tuple[RunKey, Outcome, float]], data: dict[str, bytes], said: Sequence[str] = ()
@@ -111,7 +115,7 @@ def encode(
         Warnings of every simulation, beside those of its outcome.
     """
     outcomes = [outcome for _, outcome, _ in finished]
-    files: dict[str, bytes | pa.Table] = {
+    files: dict[str, pa.Table | list[tuple[str, np.ndarray]]] = {
         f"{name}.arrow": _joined(pieces, len(outcomes))
         for name, pieces in tables_of(outcomes).items()
         if pieces
@@ -120,7 +124,7 @@ def encode(
         members = [(f"{cell}/{replica}", getattr(outcome, name)) for (cell, replica), outcome, _ in finished]
         arrays = [(member, array) for member, array in members if array is not None]
         if arrays:
-            files[f"{name}.npz"] = archive_bytes(arrays)
+            files[f"{name}.npz"] = arrays
     runs = {
         (cell, replica): {
             "content": cell,

@@ -78,8 +78,7 @@ def simulate(
     replay = cell.replay(streams)
     reader = _EventReader(setup, record.every, played)
     watching = [begin(totals) for begin in cell.observers]
-    events = [event_table(_NO_EVENTS)] if record.events else []
-    noises = [np.empty((0, setup.dimension))]
+    events, noises = list[Any](), list[np.ndarray]()
     for chunk in played.read():
         noise = plan.noise(chunk.unit, chunk.releases, totals)
         marks = reader.read(chunk)
@@ -104,13 +103,19 @@ def simulate(
         series=series,
         ledger=ledger(plan, *facts.lost, facts.releases, totals, scenario.privacy.accountant, caveats),
         agents=cell.agents,
-        columns=tuple(events),
+        columns=tuple(events or [event_table(_NO_EVENTS)]) if record.events else (),
         links=link_table(setup.network.links, facts.last, setup.time) if record.events else None,
-        noise=np.concatenate(noises)[by_agent(facts.releases)] if keep_noise else None,
+        noise=_in_order(noises, setup.dimension, facts.releases) if keep_noise else None,
         models=result.models if record.models else None,
         problem_id=case.problem_id,
         warnings=(*case.warnings, *warnings, *facts.early),
     )
+
+
+def _in_order(noises: list[np.ndarray], dimension: int, releases: Releases) -> np.ndarray:
+    """Noise of all chunks by agent; that of a single chunk, as of short runs, is copied once."""
+    whole = noises[0] if len(noises) == 1 else np.concatenate([np.empty((0, dimension)), *noises])
+    return whole[by_agent(releases)]
 
 
 def simulated_at_once(scenario: Scenario, workspace: Workspace) -> int:

@@ -193,7 +193,16 @@ def write_archive(stream: IO[bytes], members: Iterable[tuple[str, np.ndarray]]) 
             entry.external_attr = 0o600 << 16
             entry.create_system = 3
             with archive.open(entry, "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+                _write_array(member, np.asanyarray(array))
+
+
+def _write_array(member: IO[bytes], array: np.ndarray) -> None:
+    """Write an array as ``numpy.save`` does, from where it lies in memory: NumPy would copy it twice."""
+    if not array.flags.c_contiguous or array.dtype.hasobject or not array.size:
+        np.lib.format.write_array(member, array, allow_pickle=False)
+        return
+    np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
+    member.write(array.reshape(-1).view(np.uint8).data)
 
 
 def members_of(path: Path) -> dict[str, int]:

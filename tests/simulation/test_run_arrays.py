@@ -1,10 +1,11 @@
+import io
 import pickle
 import zipfile
 
 import numpy as np
 import pytest
 
-from p2psim.simulation.workspace import RunArrays, write_archive
+from p2psim.simulation.workspace import RunArrays, members_of, read_member, write_archive
 
 RUNS = [(cell, replica) for cell in range(3) for replica in range(12)]
 
@@ -42,3 +43,38 @@ def test_a_run_without_arrays_is_missing_and_without_an_archive_all_are(path):
 def test_arrays_can_be_handed_to_another_process(path):
     again = pickle.loads(pickle.dumps(RunArrays(path)))
     assert tuple(again[2, 11]) == (2, 11)
+
+
+ARRAYS = {
+    "plain": np.arange(6.0).reshape(2, 3),
+    "by columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "every other": np.arange(7, dtype=np.int32)[::2],
+    "empty": np.empty((0, 3)),
+    "one number": np.array(3.5),
+    "big-endian": np.arange(4, dtype=">i4"),
+    "truth values": np.array([True, False]),
+    "text": np.array(["a", "bc"]),
+    "records": np.zeros(2, [("a", "<i8"), ("b", "u1")]),
+}
+
+
+class OneWay(io.BytesIO):
+    """A stream in which one cannot go back."""
+
+    def seek(self, *_):
+        raise io.UnsupportedOperation
+
+
+@pytest.mark.parametrize("kind", [io.BytesIO, OneWay])
+def test_members_are_what_numpy_saves(kind, tmp_path):
+    stream, path = kind(), tmp_path / "arrays.npz"
+    write_archive(stream, ARRAYS.items())
+    path.write_bytes(stream.getvalue())
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        for name, array in ARRAYS.items():
+            saved = io.BytesIO()
+            np.save(saved, array)
+            assert archive.read(f"{name}.npy") == saved.getvalue()
+    for name, place in members_of(path).items():
+        np.testing.assert_array_equal(read_member(path, place), ARRAYS[name])
