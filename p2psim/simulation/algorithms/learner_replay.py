@@ -270,7 +270,7 @@ class Together:
         Raises
         ------
         P2PSimError
-            If one of them cannot be simulated: which, `p2psim.simulation.simulate.play` shows one by one.
+            If one of them cannot be simulated: which, `p2psim.simulation.simulate.simulate` shows one by one.
         """
         cell, plan, marks, runs = self._cell, self._cell.setup.plan, bundle.marks, bundle.runs
         noise = plan.noise(bundle.unit, bundle.releases)
