@@ -12,6 +12,7 @@ from p2psim.core.randomness import Streams
 from p2psim.privacy.releases import ReleaseCounter
 from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
+from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms import PreparedCell, adapter_of
 from p2psim.simulation.algorithms.learner_replay import Bundle, Together, together
 from p2psim.simulation.algorithms.replay import ReplaySetup
@@ -103,10 +104,10 @@ class EventCache:
         self._of_bundle: tuple[object, ...] = ()
 
     def bundle(
-        self, setup: ReplaySetup, streams: Sequence[Streams], every: object, together: Together
+        self, setup: ReplaySetup, streams: Sequence[Streams], record: RecordSection, together: Together
     ) -> Bundle:
-        """Several replicas together, recorded every so many steps."""
-        key = setup.key, streams, every
+        """Several replicas together, of which this is recorded."""
+        key = setup.key, streams, record.every, record.events
         if key != self._of_bundle:
             self._of_bundle, self._bundle = key, together.bundle(streams)
         return self._bundle

@@ -147,10 +147,10 @@ def simulate_together(
         If one of them cannot be simulated: which, `simulate` shows one by one.
     """
     case, cell = SESSION.cell(scenario, replicas[0], workspace)
-    setup, together = cell.setup, SESSION.together(cell)
+    setup, record, together = cell.setup, scenario.record, SESSION.together(cell)
     assert together is not None
     streams = [streams_of(scenario, replica) for replica in replicas]
-    replayed = together.play(SESSION.events.bundle(setup, streams, scenario.record.every, together))
+    replayed = together.play(SESSION.events.bundle(setup, streams, record, together))
     accounts, accountants = [one.account for one in replayed], scenario.privacy.accountant
     # An agent's sum of losses is the same bytes whatever stands beside it; of other accounts nobody says so.
     groups = [[account] for account in accounts] if setup.plan.limit.delta else [accounts]
@@ -167,10 +167,10 @@ def simulate_together(
                 series=one.series,
                 ledger=book,
                 agents=cell.agents,
-                columns=(),
-                links=None,
-                noise=None,
-                models=one.models if scenario.record.models else None,
+                columns=one.columns,
+                links=link_table(setup.network.links, one.last) if record.events else None,
+                noise=one.noise[by_agent(one.account.releases)] if record.events or record.noise else None,
+                models=one.models if record.models else None,
                 problem_id=case.problem_id,
                 warnings=(*warnings, *early),
             )

@@ -42,8 +42,8 @@ def digest(outcome: Outcome) -> dict[str, object]:
     for name in ("events", "noise", "models"):
         array = getattr(outcome, name)
         said[name] = None if array is None else (array.shape, array.tobytes())
-    for name in ("ledger", "agents"):
-        said[name] = {key: column.tolist() for key, column in getattr(outcome, name).items()}
+    for name in ("ledger", "agents", "links"):
+        said[name] = {key: column.tolist() for key, column in (getattr(outcome, name) or {}).items()}
     said["series"] = [
         (one.metric, one.model, one.agent, one.step.tobytes(), one.time.tobytes(), one.value.tobytes())
         for one in outcome.series

@@ -18,7 +18,7 @@ from p2psim.simulation.recorder import Recorder, marks_of_runs
 from p2psim.simulation.simulate import simulate, simulate_together, simulated_at_once
 from p2psim.simulation.workspace import Workspace
 
-#: What takes no time and keeps no events.
+#: What takes no time.
 SHORT = {
     "network.exchange": "request",
     "network.channel": {},
@@ -51,6 +51,8 @@ def changes(draw):
                 ),
                 "every": draw(st.sampled_from([1, 1, 3, 7, 1000])),
                 "models": draw(st.booleans()),
+                "events": draw(st.booleans()),
+                "noise": draw(st.booleans()),
             },
             "privacy.epsilon": draw(st.sampled_from([0.5, 10.0])),
             "privacy.allocation": draw(
@@ -80,8 +82,6 @@ APART = [
     {"network.channel": {"latency": 0.1}},
     {"network.exchange": {"kind": "request", "service": 0.2}},
     {"network.engine": "simpy"},
-    {"record": {"metrics": ["relative_fitness"], "events": True}},
-    {"record": {"metrics": ["relative_fitness"], "noise": True}},
     {"record": {"metrics": ["relative_fitness", "epsilon_spent"]}},
     {"record": {"metrics": ["relative_fitness", "messages"]}},
     {"record": {"metrics": ["relative_fitness"], "every": {"time": 1.0}}},

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from p2psim.core.errors import SimulationError
-from p2psim.core.events import DROP, EVENT
+from p2psim.core.events import DROP, EVENT, event_table
 from p2psim.core.randomness import Streams
 from p2psim.learning.graph.metrics import Snapshot
 from p2psim.learning.metrics import Series
@@ -30,6 +30,8 @@ from p2psim.simulation.observer import Key, series_of, values_of
 from p2psim.simulation.recorder import Marks, marks_of_runs
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from p2psim.network.compiled_engine.engine import RunsTogether
 
 
@@ -160,6 +162,8 @@ class Bundle(NamedTuple):
     mark_bounds : ndarray of int64, shape (replicas + 1,)
     lost : list of tuple of ndarray of int, shape (n,) each
         Of each replica, the releases of each agent that reached nobody, and failed deliveries of its releases.
+    columns : pyarrow.Table or None
+        The events, where they are kept.
     """
 
     runs: RunsTogether
@@ -169,6 +173,7 @@ class Bundle(NamedTuple):
     marks: Marks
     mark_bounds: np.ndarray
     lost: list[tuple[np.ndarray, np.ndarray]]
+    columns: pa.Table | None
 
 
 class Replayed(NamedTuple):
@@ -180,6 +185,10 @@ class Replayed(NamedTuple):
         How it ended.
     series : tuple of Series
     models : ndarray, shape (records, p)
+    noise : ndarray, shape (releases, p)
+        In the order of the events.
+    columns : tuple of pyarrow.Table
+        The events, where they are kept.
     account : Account
     made : ndarray of int64, shape (n,)
         Releases of each agent.
@@ -191,6 +200,8 @@ class Replayed(NamedTuple):
     ended: str
     series: tuple[Series, ...]
     models: np.ndarray
+    noise: np.ndarray
+    columns: tuple[pa.Table, ...]
     account: Account
     made: np.ndarray
     commits: int
@@ -205,8 +216,12 @@ def together(cell: Any) -> Together | None:
     cell : PreparedCell
     """
     record, setup = cell.scenario.record, cell.setup
-    kept = record.events or record.noise or cell.observers or not isinstance(record.every, int)
-    if kept or not cell.plays_together or setup.plan.clairvoyant:
+    if (
+        not cell.plays_together
+        or cell.observers
+        or setup.plan.clairvoyant
+        or not isinstance(record.every, int)
+    ):
         return None
     if setup.commits is None or setup.time is not None or cell.scenario.network.engine == "simpy":
         return None
@@ -262,7 +277,8 @@ class Together:
             if drops:
                 losses.read(events[first:last], kinds[first:last])
             lost.append((losses.releases, losses.deliveries))
-        return Bundle(runs, releases, ends, unit, marks, mark_bounds, lost)
+        columns = event_table(events) if self._cell.scenario.record.events else None
+        return Bundle(runs, releases, ends, unit, marks, mark_bounds, lost, columns)
 
     def play(self, bundle: Bundle) -> list[Replayed]:
         """What each replica of a bundle gives, in order.
@@ -281,14 +297,24 @@ class Together:
         replayed = []
         columns = bundle.releases.agents, bundle.releases.numbers, bundle.releases.steps
         mark_bounds, release_bounds = bundle.mark_bounds.tolist(), bundle.release_bounds.tolist()
-        for r, end in enumerate(runs.bounds[1:].tolist()):
+        for r, (begin, end) in enumerate(pairwise(runs.bounds.tolist())):
             rows, mine = slice(*mark_bounds[r : r + 2]), slice(*release_bounds[r : r + 2])
             releases = Releases(*(column[mine] for column in columns))
             lost, deliveries_lost = bundle.lost[r]
             account = Account(lost, deliveries_lost, releases, None, cell.caveats(violations[r]))
             commits, last = int(marks.steps[rows][-1]), float(runs.events["time"][end - 1])
             replayed.append(
-                Replayed(runs.ended[r], series[r], models[rows], account, runs.made[r], commits, last)
+                Replayed(
+                    ended=runs.ended[r],
+                    series=series[r],
+                    models=models[rows],
+                    noise=noise[mine],
+                    columns=() if bundle.columns is None else (bundle.columns.slice(begin, end - begin),),
+                    account=account,
+                    made=runs.made[r],
+                    commits=commits,
+                    last=last,
+                )
             )
         return replayed
 
