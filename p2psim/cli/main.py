@@ -112,6 +112,11 @@ def _done(arguments: Sequence[str], lines: bool, is_process: bool) -> int:
             complete(made)
             args = made.parse_args(arguments)
             args.arguments = tuple(arguments)
+            if is_process and args.command == "run" and (args.jobs or 1) > 1 and args.executor == "local":
+                from p2psim.runs.system import warm_up
+
+                # Workers' imports take as long as those of this process: both are done at once.
+                warm_up()
             # Here and not above: `--help` must not wait for it.
             for module in args.needs:
                 import_module(module)

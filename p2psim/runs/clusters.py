@@ -23,7 +23,7 @@ from p2psim.core import registry
 from p2psim.core.errors import InputError, SimulationError, first_line, not_installed
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.manifest import versions
-from p2psim.runs.pool import SAFE_PATH, environment
+from p2psim.runs.system import SAFE_PATH, environment
 from p2psim.runs.work import Work
 from p2psim.scenario.model import Cell
 from p2psim.simulation.outcome import arithmetic, differing

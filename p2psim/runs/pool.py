@@ -15,14 +15,11 @@ import multiprocessing
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -33,6 +30,7 @@ from p2psim.core.errors import InputError, SimulationError, first_line
 from p2psim.core.interrupts import ENDINGS
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.pilot import has_room_for_workers
+from p2psim.runs.system import OF_WORKERS, block_sigint, environment, worker_context
 from p2psim.runs.work import Work
 from p2psim.scenario.model import Cell
 from p2psim.simulation.workspace import Workspace
@@ -41,15 +39,7 @@ from p2psim.simulation.workspace import Workspace
 _MOST_STARTUP_FAILURES = 3
 #: Seconds within which a worker must be ready: without enough memory some libraries wait for ever.
 START_SECONDS = 60.0
-#: Of workers, and of the servers and trackers that are started with them: these would look for modules in the current
-#: folder first. Each worker takes this process's path before it does anything.
-SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-#: A path of a socket has at most 104 bytes on some systems, 108 on others; 32 of them are the socket's own.
-_LONGEST_SOCKET_FOLDER = 70
 _GO_ON = "finished simulations are kept; run again to continue, perhaps with fewer --jobs"
-#: Of workers: one thread each.
-_OF_WORKERS = SAFE_PATH | {"VECLIB_MAXIMUM_THREADS": "1"}
-_OF_WORKERS |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 
 def _serve(connection: Connection, directory: Path, options: BatchOptions) -> None:
@@ -74,19 +64,6 @@ def _exit_with_parent(sentinel: int) -> None:
     """End this process when its parent is gone, killed perhaps: nobody would take its results."""
     wait([sentinel])
     os._exit(1)
-
-
-@contextmanager
-def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for the processes that are started inside."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name in values:
-            os.environ.pop(name, None)
-        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 @dataclass
@@ -140,38 +117,6 @@ class Worker:
         return code
 
 
-@contextmanager
-def _block_sigint() -> Iterator[None]:
-    """Block interrupts in the processes started here: they would end the server of workers during its imports."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows, which has neither this server nor masks
-        yield
-        return
-    # The server starts the tracker first, unless it runs, and that unblocks the signals.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDINGS})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _context() -> Any:
-    """What starts workers: a server that has imported what they need, once for all, and is forked for each."""
-    methods = multiprocessing.get_all_start_methods()
-    # The server listens in the folder of temporary files, and the path of a socket is short.
-    can_listen = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_SOCKET_FOLDER
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods and can_listen else "spawn")
-    context.set_forkserver_preload(["__main__", "p2psim.simulation.simulate", __name__])
-    return context
-
-
-def warm_up() -> None:
-    """Start the server of workers, which imports what they need while this process does something else."""
-    if _context().get_start_method() == "forkserver":
-        with environment(_OF_WORKERS), _block_sigint():
-            forkserver.ensure_running()
-
-
 def _start(context: Any, directory: Path, options: BatchOptions) -> Worker:
     """Start a worker process.
 
@@ -185,7 +130,7 @@ def _start(context: Any, directory: Path, options: BatchOptions) -> Worker:
         As for :func:`p2psim.runs.batches.run_batch`.
     """
     mine, theirs = context.Pipe()
-    with environment(_OF_WORKERS), _block_sigint():
+    with environment(OF_WORKERS), block_sigint():
         process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
         try:
             process.start()
@@ -305,7 +250,7 @@ def run_local(
             if batch and workers > 1 and schedule.left() >= WORTH_A_POOL and has_room_for_workers():
                 break
     assert workspace.directory is not None
-    start = partial(_start, _context(), workspace.directory, options)
+    start = partial(_start, worker_context(), workspace.directory, options)
     yield from exchange(work.grid, schedule, start, workers)
 
 

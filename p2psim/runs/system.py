@@ -1,9 +1,20 @@
-"""What Windows lacks (``fcntl``, ``resource``): locks of files, and numbers on memory and time."""
+"""What differs between systems: locks of files, numbers on memory and time, and how worker processes are started.
+
+It imports nothing of p2psim that takes time, so that a command can start the server of workers before anything else.
+"""
 
 import contextlib
+import multiprocessing
 import os
+import signal
 import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing import forkserver, resource_tracker
 from typing import IO, Any
+
+from p2psim.core.interrupts import ENDINGS
 
 #: None on Windows.
 fcntl: Any
@@ -13,6 +24,15 @@ try:
     import resource
 except ImportError:
     fcntl = resource = None
+
+#: Of workers, and of the servers and trackers that are started with them: these would look for modules in the current
+#: folder first. Each worker takes this process's path before it does anything.
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+#: A path of a socket has at most 104 bytes on some systems, 108 on others; 32 of them are the socket's own.
+_LONGEST_SOCKET_FOLDER = 70
+#: Of workers: one thread each.
+OF_WORKERS = SAFE_PATH | {"VECLIB_MAXIMUM_THREADS": "1"}
+OF_WORKERS |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 
 def take_lock(file: IO[bytes], shared: bool = False) -> None:
@@ -60,3 +80,48 @@ def address_limit() -> float:
         return float("inf")
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     return float("inf") if soft == resource.RLIM_INFINITY else soft
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that are started inside."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            os.environ.pop(name, None)
+        os.environ.update({name: value for name, value in before.items() if value is not None})
+
+
+@contextmanager
+def block_sigint() -> Iterator[None]:
+    """Block interrupts in the processes started here: they would end the server of workers during its imports."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows, which has neither this server nor masks
+        yield
+        return
+    # The server starts the tracker first, unless it runs, and that unblocks the signals.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDINGS})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def worker_context() -> Any:
+    """What starts workers: a server that has imported what they need, once for all, and is forked for each."""
+    methods = multiprocessing.get_all_start_methods()
+    # The server listens in the folder of temporary files, and the path of a socket is short.
+    can_listen = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_SOCKET_FOLDER
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods and can_listen else "spawn")
+    context.set_forkserver_preload(["__main__", "p2psim.simulation.simulate", "p2psim.runs.pool"])
+    return context
+
+
+def warm_up() -> None:
+    """Start the server of workers, which imports what they need while this process does the same, or something else."""
+    if worker_context().get_start_method() == "forkserver":
+        with environment(OF_WORKERS), block_sigint():
+            forkserver.ensure_running()

@@ -301,9 +301,9 @@ def test_the_server_of_workers_does_not_hear_an_interrupt_amid_its_imports():
     """It is started while data are prepared, when Ctrl-C is as likely as ever."""
     script = """
 import os, signal, time
-from p2psim.runs import pool
+from p2psim.runs import system
 if __name__ == "__main__":
-    pool.warm_up()
+    system.warm_up()
     try:
         time.sleep(0.2)
         os.killpg(0, signal.SIGINT)
@@ -331,7 +331,7 @@ def test_too_little_memory_for_a_worker_is_said(
     from multiprocessing import process
 
     from p2psim.cli.main import main
-    from p2psim.runs import pool
+    from p2psim.runs import runner
 
     def refuse(_: object) -> None:
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
@@ -340,7 +340,7 @@ def test_too_little_memory_for_a_worker_is_said(
     arguments = ["run", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "run"), "--quiet"]
     with monkeypatch.context() as patch:
         patch.setattr(process.BaseProcess, "start", refuse)
-        patch.setattr(pool, "warm_up", lambda: None)
+        patch.setattr(runner, "warm_up", lambda: None)
         assert main([*arguments, "--jobs", "2"]) == 1
     said = capsys.readouterr().err.splitlines()[-1]
     assert "a worker process could not be started (Cannot allocate memory)" in said
