@@ -76,9 +76,95 @@ class Kernel:
     def _dispatcher(self, folder: str, **more: bool) -> Any:
         from numba.core.registry import CPUDispatcher
 
-        dispatcher = CPUDispatcher(self.py_func, targetoptions={**self.targetoptions, **more})
+        dispatcher = CPUDispatcher(
+            self.py_func, targetoptions={**self.targetoptions, **more}, pipeline_class=_pipeline()
+        )
         self._keep(dispatcher, folder)
         return dispatcher
+
+
+#: What calls of functions are, by the functions, the types of their arguments, and the options they are compiled with.
+_CALLS: dict[Any, Any] = {}
+
+
+@contextlib.contextmanager
+def _remembering() -> Iterator[None]:
+    """Have numba look up what a call of a function with arguments of some types is once, and not for each call.
+
+    To infer types it goes through all statements until nothing changes, and tries ten and more definitions of each
+    operator every time: that took a fifth of all the time of compiling.
+    """
+    from numba.core import types
+    from numba.core.targetconfig import ConfigStack
+
+    if "get_call_type" in vars(types.Function):
+        yield
+        return
+    functions: Any = types.Function
+    stack: Any = ConfigStack
+    texts: dict[int, Any] = {}
+
+    def get_call_type(function: Any, context: Any, arguments: Any, keys: Any) -> Any:
+        options = stack.top_or_none()
+        # Kept, so that no other gets its number.
+        _, text = texts.get(id(options)) or texts.setdefault(id(options), (options, repr(options)))
+        key = function, tuple(arguments), tuple(keys.items()), text
+        if key not in _CALLS:
+            signature = look_up(function, context, arguments, keys)
+            _CALLS[key] = signature, function._impl_keys[signature.args]
+        # The same with other options may have put another implementation in the place where numba looks.
+        signature, function._impl_keys[signature.args] = _CALLS[key]
+        return signature
+
+    look_up = functions.get_call_type
+    functions.get_call_type = get_call_type
+    try:
+        yield
+    finally:
+        del functions.get_call_type
+
+
+@lru_cache(maxsize=1)
+def _pipeline() -> Any:
+    """How numba compiles kernels: as all functions, but without doing twice what is the same each time."""
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.untyped_passes import InlineInlinables
+
+    #: What is pasted, by function, as it is read before types are known.
+    read: dict[Any, Any] = {}
+
+    @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+    class Inlining(InlineInlinables):
+        _name = "p2psim_inlining"
+
+        def _do_work(self, *arguments: Any) -> Any:
+            worker = arguments[-1]
+            anew = type(worker).run_untyped_passes
+
+            def once(function: Any) -> Any:
+                if function not in read:
+                    read[function] = anew(worker, function)
+                worker.flags.enable_ssa = False  # as numba leaves it
+                return read[function]  # of which a copy is pasted
+
+            worker.run_untyped_passes = once
+            return super()._do_work(*arguments)  # type: ignore[no-untyped-call]
+
+    class Pipeline(CompilerBase):
+        def compile_extra(self, function: Any) -> Any:
+            with _remembering():
+                return super().compile_extra(function)  # type: ignore[no-untyped-call]
+
+        def define_pipelines(self) -> list[Any]:
+            manager: Any = DefaultPassBuilder.define_nopython_pipeline(self.state)  # type: ignore[no-untyped-call]
+            manager.passes = [
+                (Inlining if kind is InlineInlinables else kind, text) for kind, text in manager.passes
+            ]
+            manager.finalize()
+            return [manager]
+
+    return Pipeline
 
 
 _PACKAGE = Path(__file__).parents[1]

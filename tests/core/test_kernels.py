@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import types
 from numba.core.errors import NumbaError
 
 from p2psim.core import compiled
@@ -73,3 +74,60 @@ def test_a_function_that_makes_no_arrays_cannot_make_one() -> None:
     assert first_of((np.array([2.0, 3.0]), np.zeros(1))) == 2.0
     with pytest.raises(NumbaError, match="passed into the function"):
         fresh(3)
+
+
+@njit(allocates=False)
+def larger(x, y):
+    return max(x, y)
+
+
+@njit()
+def largest_as_an_array(x, y):
+    """Both compile `max` for the same types, each with its own options."""
+    out = np.empty(2)
+    out[0] = max(x, y)
+    out[1] = larger(y, x)
+    return out
+
+
+def test_functions_that_are_compiled_with_other_options_share_what_they_call() -> None:
+    for _ in range(2):
+        assert largest_as_an_array(1.0, 2.5).tolist() == [2.5, 2.5]
+        assert largest_as_an_array(4, 3).tolist() == [4.0, 4.0]
+
+
+@njit(inline="always")
+def twice_or_once(x, doubled):
+    if doubled is None:
+        return x
+    return x * 2 if x > 0 else -x
+
+
+def test_what_is_pasted_several_times_is_what_python_makes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each paste has variables of its own, and code of None is left out where None is given."""
+
+    def all_ways(x, y, nothing):
+        first, second = twice_or_once(x, 1), twice_or_once(y, 1)
+        return first, second, twice_or_once(first, nothing), twice_or_once(twice_or_once(y, 1), 1)
+
+    made = njit()(all_ways)
+    expected = all_ways.__globals__["twice_or_once"].py_func
+    monkeypatch.setitem(all_ways.__globals__, "twice_or_once", expected)
+    plain = all_ways(3, -1.5, None)
+    monkeypatch.undo()
+    assert made(3, -1.5, None) == plain == (6, 1.5, 6, 3.0)
+    assert made(-2.0, 4, None) == (2.0, 8, 2.0, 16)
+
+
+def test_numba_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What kernels ask of it while they are compiled is not asked for others, after an error either."""
+    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+    before = dict(vars(types.Function))
+    assert njit()(half.py_func)(3.0) == 1.5
+
+    def wrong(x):
+        return x.no_such_attribute
+
+    with pytest.raises(NumbaError):
+        njit()(wrong)(1.0)
+    assert dict(vars(types.Function)) == before
