@@ -38,7 +38,9 @@ _ABOVE = 2.0
 #: What cumulants may differ by from those of a normal law, of these, where a window is short.
 NORMAL = 0.5
 #: Numbers that are transformed at once: as many as a processor's cache holds with what becomes of them.
-_AT_ONCE = 1 << 15
+_AT_ONCE = 1 << 14
+#: Exponents up to which weights of laws are e^{λl} itself times masses.
+_MODEST = 4.0
 #: Exponents up to which powers of e are numbers, and their sums with weights.
 _SAFE = 300.0
 #: Above this e^x is nearly infinite, and δ is 1.
@@ -142,53 +144,67 @@ class Tilted:
     def __init__(self, laws: LossDistributions, counts: np.ndarray, h: float, tilt: float):
         self.laws, self.counts, self.h, self.tilt = laws, counts, h, tilt
         w = laws.width
-        number = np.arange(-w, w + 1)
-        with np.errstate(divide="ignore"):
-            logs = np.log(laws.mass)
-        rough = _normalised(logs + tilt * h * (number - w))[0]
-        self.centres = np.rint(rough @ number).astype(np.int64)
-        #: Steps from the centre, shape (u, 2w + 1).
-        self.steps = number - self.centres[:, None]
-        self.weights, logarithms = _normalised(logs + tilt * h * self.steps)
+        number = np.arange(-w, w + 1.0)
+        if tilt * h * w <= _MODEST:
+            grown = laws.mass * np.exp(tilt * h * number)
+            sums = grown.sum(axis=1)
+            self.weights = grown / sums[:, None]
+            self.centres = np.rint(self.weights @ number).astype(np.int64)
+            moved = tilt * h * self.centres
+            logarithms, sizes = np.log(sums) - moved, np.abs(np.log(sums)) + np.abs(moved)
+        else:
+            with np.errstate(divide="ignore"):
+                logs = np.log(laws.mass)
+            rough = _normalised(logs + tilt * h * (number - w))[0]
+            self.centres = np.rint(rough @ number).astype(np.int64)
+            self.weights, logarithms = _normalised(logs + tilt * h * (number - self.centres[:, None]))
+            sizes = np.abs(logarithms)
         #: K(λ) less λ times where the centres are together, and the size of what was added for it.
         self.cumulant = float(counts @ logarithms)
-        self.rough_size = float(counts @ np.abs(logarithms))
-        means = (self.weights * self.steps).sum(axis=1)
-        self.mean = float(counts @ means) * h
-        squares = (self.weights * self.steps**2).sum(axis=1)
-        self.variance = max(float(counts @ (squares - means**2)), 0.0) * h * h
-        #: Steps from 0 to where the centres are together.
+        self.rough_size = float(counts @ sizes)
+        means = self.weights @ number
+        self.mean = float(counts @ (means - self.centres)) * h
+        # Squares about the centres, so that little cancels.
+        squares = np.einsum("ij,ij->i", self.weights, (number - self.centres[:, None]) ** 2.0)
+        self.variance = max(float(counts @ (squares - (means - self.centres) ** 2)), 0.0) * h * h
+        #: Steps from 0 to where the centres are together, and from there to the ends of the sum.
         self.centre = float(counts @ self.centres)
+        self.lowest, self.highest = float(counts @ (-w - self.centres)), float(counts @ (w - self.centres))
 
     @cached_property
     def window(self) -> Window:
         """Where the sum is taken to be."""
         factors = np.array([2.0, 6.0, 12.0, 36.0])
         s = factors / max(np.sqrt(self.variance) / self.h, 1e-3)
-        up, down = (np.array([self._moved(side * power) for power in s]) for side in (1, -1))
+        powers, number = np.append(s, -s), np.arange(-self.laws.width, self.laws.width + 1.0)
+        mean = self.mean / self.h
+        # Cumulants of the tilted sum, less its mean.
+        if powers.max() * self.laws.width < _SAFE:
+            means = self.weights @ np.exp(np.multiply.outer(number, powers))
+            moved = self.counts @ np.log(means)
+        else:
+            moved = np.array([cumulant(self.weights, number, self.counts, float(s)) for s in powers])
+        up, down = (moved - powers * self.centre - powers * mean).reshape(2, -1)
         end, tilt = np.min((up + _MISSED) / s), self.tilt * self.h
         length = end + np.min((down + _MISSED) / s)
         if (np.abs(np.stack([up, down]) / (factors**2 / 2) - 1)[:, :2] < NORMAL).all():
             margin = _MISSED + _ABOVE * self.tilt * np.sqrt(self.variance)
             end = np.min((up + margin) / (s + tilt))
             length = min(length, np.min((down + _MISSED + np.maximum(s - tilt, 0.0) * end) / s))
-        mean = self.mean / self.h
-        above = int(np.ceil(min(self.counts @ self.steps[:, -1], mean + end)))
-        size = int(np.ceil(min(above - self.counts @ self.steps[:, 0], length + 1))) + 1
+        above = int(np.ceil(min(self.highest, mean + end)))
+        size = int(np.ceil(min(above - self.lowest, length + 1))) + 1
         return Window(above, size, float(np.max(s * (above - mean) - up)))
-
-    def _moved(self, s: float) -> float:
-        """Cumulant of the tilted sum, less its mean, at s a step."""
-        number = np.arange(-self.laws.width, self.laws.width + 1)
-        moved = cumulant(self.weights, number, self.counts, s) - s * self.centre
-        return moved - s * self.mean / self.h
 
 
 def cumulant(mass: np.ndarray, places: np.ndarray, counts: np.ndarray, power: float) -> float:
-    """Sum of the logarithms of E[e^{power·L}] over laws: masses by row, at the same places, or each law at its own."""
-    if abs(power) * np.abs(places).max() < _SAFE:
+    """Sum of the logarithms of E[e^{power·L}] over laws: masses by row, at the same places, or each law at its own.
+
+    Places that are the same rise, and end as far above 0 as they begin below.
+    """
+    alike = places.ndim == 1
+    if abs(power) * (places[-1] if alike else np.abs(places).max()) < _SAFE:
         grown = np.exp(power * places)
-        means = mass @ grown if grown.ndim == 1 else np.einsum("ij,ij->i", mass, grown)
+        means = mass @ grown if alike else np.einsum("ij,ij->i", mass, grown)
         return float(counts @ np.log(means))
     with np.errstate(divide="ignore"):
         return float(counts @ _normalised(np.log(mass) + power * places)[1])
@@ -219,7 +235,7 @@ def curve(tilted: Tilted) -> PrivacyProfile:
     p = np.exp(exponents) * (np.maximum(mass[steps % N], 0.0) + rounding) * slack
     # Masses that vanish as numbers are counted by the least that does not.
     lost = beyond = float(tilted.counts @ tilted.laws.beyond) + 1e-323 * p.size
-    if steps[-1] < tilted.counts @ tilted.steps.max(axis=1):  # the largest value of the sum
+    if steps[-1] < tilted.highest:
         beyond += float(np.exp(exponents[-1] - window.missed))
     # δ_j = beyond + (1 − e^{−h})·Σ_{i>j} V_i and V_j = Σ_{i≥j} p_i·e^{l_j − l_i}: sums of positive terms alone.
     V = np.append(from_above(p, float(np.exp(-h)))[1:], 0.0)
@@ -247,7 +263,7 @@ def convolve(tilted: Tilted, N: int) -> tuple[np.ndarray, float]:
         counts = tilted.counts[start : start + rows]
         X = rfft(every[start : start + rows], N, axis=1)
         sizes = np.abs(X) + error
-        different = np.unique(counts)
+        different = counts[:1] if (counts == counts[0]).all() else np.unique(counts)
         for count in different:
             equal = counts == count if different.size > 1 else slice(None)
             product *= _power(np.prod(X[equal], axis=0), int(count))

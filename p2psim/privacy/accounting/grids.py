@@ -30,7 +30,8 @@ from p2psim.privacy.accounting.noises import Noise, is_pure, relative_error
 
 Function = Callable[[np.ndarray], np.ndarray]
 
-_GOLDEN = (np.sqrt(5) - 1) / 2
+#: Share of an interval that a golden section leaves.
+GOLDEN = (5**0.5 - 1) / 2
 
 
 def least(function: Function, low: np.ndarray, high: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -50,12 +51,12 @@ def least(function: Function, low: np.ndarray, high: np.ndarray, steps: int) -> 
         The best that was seen.
     """
     low, high = low.copy(), high.copy()
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
     for _ in range(steps):
         lower = at_left < at_right
         high, low = np.where(lower, right, high), np.where(lower, low, left)
-        fresh = np.where(lower, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        fresh = np.where(lower, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
         at_fresh = function(fresh)
         left, right = np.where(lower, fresh, right), np.where(lower, left, fresh)
         at_left, at_right = np.where(lower, at_fresh, at_right), np.where(lower, at_left, at_fresh)

@@ -138,7 +138,7 @@ def test_a_transform_is_within_its_bound_of_plain_convolution(
     plain = np.ones(1, np.longdouble)
     for row in rows:
         plain = np.convolve(plain, row.astype(np.longdouble))
-    first = int(counts @ tilted.steps[:, 0])
+    first = int(tilted.lowest)
     N = plain.size + 7
     found, rounding = convolve(tilted, N)
     exact = found[np.arange(first, first + plain.size) % N]
