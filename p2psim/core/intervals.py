@@ -38,13 +38,13 @@ def mean_interval(values: np.ndarray, confidence: float = 0.95) -> Interval:
     Interval
         Without ends for n < 2.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     mean = float(np.mean(values))
     if values.size < 2:
         return Interval(mean, np.nan, np.nan)
     error = float(np.std(values, ddof=1)) / np.sqrt(values.size)
-    half = float(t.ppf((1 + confidence) / 2, values.size - 1)) * error
+    half = float(stdtrit(values.size - 1, (1 + confidence) / 2)) * error
     return Interval(mean, mean - half, mean + half)
 
 

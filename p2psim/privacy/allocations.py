@@ -373,11 +373,14 @@ def binomial_cap(horizon: int, share: float, tail: float) -> int:
     tail : float
         In (0, 1).
     """
-    from scipy.stats import binom
+    # `scipy.stats` has the same, and takes a second to load.
+    from scipy.special import bdtrc
 
-    m = max(1, int(binom.isf(tail, horizon, share)))
-    while binom.sf(m, horizon, share) > tail:
-        m += 1
-    while m > 1 and binom.sf(m - 1, horizon, share) <= tail:
-        m -= 1
-    return min(m, horizon)
+    below, enough = 0, horizon
+    while enough - below > 1:
+        middle = (below + enough) // 2
+        if bdtrc(middle, horizon, share) > tail:
+            below = middle
+        else:
+            enough = middle
+    return enough

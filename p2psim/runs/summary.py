@@ -372,7 +372,7 @@ def share_reached(at: np.ndarray, reached: np.ndarray, confidence: float = 0.95)
     (Rothman 1978): Wilson's own where nobody is lost sight of, and, unlike normal ones, of some width where all or none
     have reached the target.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     at, reached = np.asarray(at, dtype=float), np.asarray(reached, dtype=bool)
     where = np.unique(at[reached])
@@ -386,7 +386,7 @@ def share_reached(at: np.ndarray, reached: np.ndarray, confidence: float = 0.95)
     variance = np.where(certain, 0.0, variance)
     lost_before = ((at[None, :] < where[:, None]) & ~reached).sum(axis=1)
     size = np.where(certain, at.size - lost_before, left * (1 - left) / np.where(certain, 1.0, variance))
-    low, high = _wilson(1 - left, size, float(norm.ppf((1 + confidence) / 2)))
+    low, high = _wilson(1 - left, size, float(ndtri((1 + confidence) / 2)))
     return Reached(where, 1 - left, low, high, variance)
 
 

@@ -134,12 +134,17 @@ def share_of(look: int, error: float) -> float:
 @lru_cache(maxsize=4096)
 def _rank(size: int, error: float) -> int:
     """Largest k for which the k-th smallest and k-th largest of `size` values miss the median with at most `error`."""
-    from scipy.stats import binom
+    # `scipy.stats` has the same, and takes a second to load.
+    from scipy.special import bdtr
 
     # They miss it if fewer than k values lie on one side: 2·P(Bin(n, 1/2) ≤ k − 1).
-    rank = int(binom.ppf(error / 2, size, 0.5))
-    while rank > 0 and 2 * binom.cdf(rank - 1, size, 0.5) > error:
-        rank -= 1
+    rank, above = 0, size // 2 + 1
+    while above - rank > 1:
+        middle = (rank + above) // 2
+        if 2 * bdtr(middle - 1, size, 0.5) > error:
+            above = middle
+        else:
+            rank = middle
     return rank
 
 

@@ -332,6 +332,34 @@ def test_both_maps_are_what_they_say(agents, dimension, seed):
     assert model.mean(model.start).ravel() == pytest.approx(mean, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("agents, dimension, kind", [(41, 5, "ring"), (20, 5, "complete"), (97, 1, "path")])
+def test_maps_of_matrices_larger_than_a_tile(agents, dimension, kind):
+    """Against K and the plain maps, entry by entry; what follows the map is written over what was before."""
+    model = some_descent(agents, dimension, 3, kind)
+    maps, (K, _), size = plain_maps(model), plain_hessians(model), agents * dimension
+    Q, S = np.random.default_rng(1).normal(size=(2, size, size))
+    Q, S = Q + Q.T, S + S.T
+    dual = sum(g * A.T @ Q @ A for g, A in zip(model.chance, maps, strict=True))
+    primal = sum(g * A @ S @ A.T for g, A in zip(model.chance, maps, strict=True))
+    assert model.matrix == pytest.approx(K)
+    assert model.dual(Q) == pytest.approx(dual, rel=1e-12, abs=1e-12)
+    assert model.primal(S) == pytest.approx(primal, rel=1e-12, abs=1e-12)
+    after, z = Q.copy(), np.arange(float(size))
+    model.primal_into(S, after, 2.0, 3.0, 0.5, np.empty_like(S), z)
+    expected = 2 * S - 3 * (S - primal) - 0.5 * Q + np.outer(z, z)
+    assert after == pytest.approx(expected, rel=1e-12, abs=1e-9)
+    assert (after == after.T).all()
+
+
+def test_a_walk_that_grows_beyond_all_numbers_is_an_error():
+    """A step of 1000 multiplies models by about that in each wake: after 200 wakes squares exceed all numbers."""
+    model = replace(some_descent(3, 2), step=np.full(3, 1000.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for walk in (lambda: path(model, 200), lambda: distances(model, np.ones((200, 3)))):
+            with pytest.raises(FloatingPointError, match="beyond all numbers"):
+                walk()
+
+
 @settings(max_examples=10, deadline=None)
 @given(agents=st.integers(2, 4), wakes=st.integers(1, 4), seed=st.integers(0, 99))
 def test_distances_at_the_end_are_sums_over_all_orders(agents, wakes, seed):

@@ -12,9 +12,8 @@ projector on block i,
 
     dual: Q ← Σ γ_i·A_iᵀQA_i,    primal: S ← Σ γ_i·A_i·S·A_iᵀ.
 
-A wake touches one block row, so either is one product with K and terms that are cheap beside it.
-
-`dense_where_full` makes sparse matrices dense where they are full enough.
+A wake touches one block row, so either is one product with K and terms that are cheap beside it. Then memory counts:
+neighbours are added, and a matrix and its transpose folded into what a walk needs next, in one compiled pass each.
 """
 
 from dataclasses import dataclass
@@ -23,11 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from p2psim.core.compiled import njit, unwritten
+
 #: Share by which the largest eigenvalue is taken larger than its estimate.
 _CLOSE = 1e-3
 
-#: Numbers of a product that are computed at once.
-_COLUMNS = 200_000
+#: Numbers of a row of models that are added up at once: those of all agents stay in a cache.
+_COLUMNS = 512
+#: Rows and columns of a matrix that are folded at once.
+_TILE = 96
 
 #: From this share of all links on blocks of all pairs are added, not of neighbours alone.
 _FULL = 0.15
@@ -91,22 +94,24 @@ class LinearDescent:
         return self.start.size
 
     @cached_property
-    def _links(self) -> Any:
-        return dense_where_full(self.weights)
+    def _links(self) -> tuple[np.ndarray, ...]:
+        W = self.weights
+        return (
+            unwritten(W.indptr.astype(np.int64)),
+            unwritten(W.indices.astype(np.int64)),
+            unwritten(1.0 * W.data),
+        )
 
     def _times(self, blocks: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """(diag(blocks) − W ⊗ I)·right, shape (…, n·p, m)."""
         n, p = self.start.shape
-        shape = right.shape[:-2]
         out = np.empty(right.shape) if out is None else out  # in rows, for views of it
-        np.matmul(blocks, right.reshape(*shape, n, p, -1), out=out.reshape(*shape, n, p, -1))
-        rows, flat = right.reshape(*shape, n, -1), out.reshape(*shape, n, -1)
-        # Few columns at once: large new arrays take longer than what is computed.
-        width = max(1, _COLUMNS // n)
-        for place in np.ndindex(shape):
-            for first in range(0, rows.shape[-1], width):
-                some = np.s_[:, first : first + width]
-                flat[place][some] -= self._links @ rows[place][some]
+        right = np.ascontiguousarray(right)
+        np.matmul(
+            blocks, right.reshape(*right.shape[:-2], n, p, -1), out=out.reshape(*right.shape[:-2], n, p, -1)
+        )
+        shape = -1, n, right.shape[-1] * p
+        _less_neighbours(*self._links, unwritten(right.reshape(shape)), out.reshape(shape))
         return out
 
     def curve(self, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -128,22 +133,6 @@ class LinearDescent:
         """D_ii, shape (n,)."""
         return np.asarray(self.weights.sum(axis=1)).ravel()
 
-    @cached_property
-    def _near(self) -> tuple[np.ndarray, np.ndarray]:
-        """Neighbours of each agent and their weights, shape (n, most); filled up with itself, of weight zero."""
-        counts = np.diff(self.weights.indptr)
-        places = np.arange(counts.max()) < counts[:, None]
-        near = np.repeat(np.arange(self.agents)[:, None], counts.max(), axis=1)
-        weights = np.zeros(near.shape)
-        near[places], weights[places] = self.weights.indices, self.weights.data
-        return near, weights
-
-    def near_sums(self, rows: np.ndarray, agents: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """Σ_j W_ij·X_bj for some pairs of b and i, shape (…, n, p, m) by b to (pairs, p, m)."""
-        near, weights = self._near[0][agents], self._near[1][agents]
-        around = X[rows[:, None], near].reshape(*near.shape, -1)
-        return np.asarray((weights[:, None, :] @ around)[:, 0].reshape(len(rows), *X.shape[2:]))
-
     def gaps(self, away: np.ndarray) -> np.ndarray:
         """Half of vᵀ·H·v of each column v, shape (…, n, p, m) to (…, m)."""
         flat = away.reshape(*away.shape[:-3], self.size, -1)
@@ -159,18 +148,24 @@ class LinearDescent:
 
     def dual(self, Q: np.ndarray) -> np.ndarray:
         """Σ γ_i·A_iᵀQA_i, shape (…, n·p, n·p), of symmetric Q."""
-        return np.asarray(Q - self.dual_change(Q))
+        result = np.zeros_like(Q)
+        self.dual_into(Q, result, 1.0, 1.0, 0.0, (np.empty_like(Q), np.empty_like(Q)))
+        return result
 
-    def dual_change(
-        self, Q: np.ndarray, out: np.ndarray | None = None, spare: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Q less its dual: KX + (KX)ᵀ, with X of `half_change`.
+    def dual_into(
+        self,
+        Q: np.ndarray,
+        before: np.ndarray,
+        keep: float,
+        change: float,
+        less: float,
+        spare: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Write keep·Q − change·(Q − dual(Q)) − less·before to ``before``, by way of two arrays like Q.
 
-        In ``out`` and by way of ``spare``, arrays like Q, where these are given.
+        Q less its dual is KX + (KX)ᵀ, with X of `half_change`.
         """
-        out, spare = (np.empty_like(Q) if array is None else array for array in (out, spare))
-        moved = self.curve(self.half_change(Q, out, spare), spare)
-        return np.add(moved, np.swapaxes(moved, -1, -2), out=out)
+        fold(self.curve(self.half_change(Q, *spare), spare[1]), Q, before, keep, change, less)
 
     def half_change(self, Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> np.ndarray:
         """X = GQ − ½BK, G = diag(γ_i·a_i) and B = diag(γ_i·a_i²·Q_ii), in ``out``, by way of ``spare``."""
@@ -195,30 +190,47 @@ class LinearDescent:
 
     def primal(self, S: np.ndarray) -> np.ndarray:
         """Σ γ_i·A_i·S·A_iᵀ, shape (n·p, n·p), of symmetric S."""
-        return np.asarray(S - self.primal_change(S))
+        result = np.zeros_like(S)
+        self.primal_into(S, result, 1.0, 1.0, 0.0, np.empty_like(S))
+        return result
 
-    def primal_change(
-        self, S: np.ndarray, out: np.ndarray | None = None, spare: np.ndarray | None = None
-    ) -> np.ndarray:
-        """S less its primal: GKS + (GKS)ᵀ − diag(γ_i·a_i²·[KSK]_ii); see `dual_change`."""
+    def primal_into(
+        self,
+        S: np.ndarray,
+        before: np.ndarray,
+        keep: float,
+        change: float,
+        less: float,
+        spare: np.ndarray,
+        more: np.ndarray | None = None,
+    ) -> None:
+        """Write keep·S − change·(S − primal(S)) − less·before + vvᵀ to ``before``, by way of an array like S.
+
+        S less its primal is GKS + (GKS)ᵀ − diag(γ_i·a_i²·[KSK]_ii); v is ``more``, zero where that is left out.
+        """
         n, p = self.start.shape
-        out = np.empty_like(S) if out is None else out
-        rate = self.chance * self.step
-        pulled = self.curve(S, spare).reshape(n, p, n, p)
-        each = np.arange(n)
+        pulled, each = self.curve(S, spare).reshape(n, p, n, p), np.arange(n)
         # [KSK]_ii = (KS)_i:·K_:i. Made symmetric: what rounding leaves of asymmetry would grow from step to step.
-        twice = pulled[each, :, each, :] @ self.blocks - np.einsum("ij,ipjq->ipq", self._full_weights, pulled)
-        twice = (twice + np.swapaxes(twice, 1, 2)) / 2
-        pulled *= rate[:, None, None, None]
-        flat = pulled.reshape(S.shape)
-        np.add(flat, flat.T, out=out)
-        out.reshape(n, p, n, p)[each, :, each, :] -= (rate * self.step)[:, None, None] * twice
-        return out
+        starts, others, weights = self._links
+        near = weights[:, None, None] * pulled[np.repeat(each, np.diff(starts)), :, others, :]
+        twice = pulled[each, :, each, :] @ self.blocks - np.add.reduceat(near, starts[:-1])
+        twice = (twice + np.swapaxes(twice, 1, 2)) / 4
+        pulled[each, :, each, :] -= self.step[:, None, None] * twice
+        fold(spare, S, before, keep, change, less, np.repeat(self.chance * self.step, p), more)
 
     def mean(self, z: np.ndarray) -> np.ndarray:
         """E[z] after a wake, shape (n, p): (I − GK)z."""
-        moved = self.curve(z.reshape(-1, 1)).reshape(z.shape)
-        return np.asarray(z - (self.chance * self.step)[:, None] * moved)
+        return np.asarray(
+            z - (self.chance * self.step)[:, None] * (self._sparse @ z.ravel()).reshape(z.shape)
+        )
+
+    @cached_property
+    def _sparse(self) -> Any:
+        """K as a sparse matrix, which is faster for single vectors."""
+        from scipy.sparse import block_diag, csr_array, eye_array, kron
+
+        own = block_diag([csr_array(block) for block in self.blocks], format="csr")
+        return csr_array(own - kron(self.weights, eye_array(self.start.shape[1]), format="csr"))
 
     @cached_property
     def spread(self) -> float:
@@ -299,11 +311,90 @@ def linear_descent(
     )
 
 
-#: From this share of all entries on a dense product takes less time.
-_DENSE = 0.1
+def fold(
+    moved: np.ndarray,
+    now: np.ndarray,
+    before: np.ndarray,
+    keep: np.ndarray | float,
+    change: np.ndarray | float,
+    less: float,
+    rates: np.ndarray | None = None,
+    more: np.ndarray | None = None,
+) -> None:
+    """Write keep·now − change·(RM + (RM)ᵀ) − less·before + vvᵀ to ``before``.
+
+    Of symmetric matrices, shape (…, m, m): M is ``moved``, R = diag(rates), the identity when left out, and v, shape
+    (m,), is ``more``, zero when left out. Factors are of all matrices, or of each of those along the first axis.
+
+    Raises
+    ------
+    FloatingPointError
+        If the last diagonal is not finite afterwards.
+    """
+    size = now.shape[-1]
+    shape = -1, size, size
+    result = before.reshape(shape)
+    each = [unwritten(np.broadcast_to(factor, len(result)).astype(float)) for factor in (keep, change)]
+    ends = [
+        unwritten(np.full(size, rest) if row is None else 1.0 * row)
+        for row, rest in ((rates, 1.0), (more, 0.0))
+    ]
+    _fold(unwritten(moved.reshape(shape)), unwritten(now.reshape(shape)), result, *each, less, *ends)
+    if not np.isfinite(result[-1].diagonal()).all():
+        raise FloatingPointError("second moments grow beyond all numbers")
 
 
-def dense_where_full(matrix: Any) -> Any:
-    """A square csr_array, or the same as an ndarray where at least a tenth of its entries are given."""
-    n = matrix.shape[0]
-    return matrix.toarray() if matrix.nnz >= _DENSE * n * n else matrix
+@njit()
+def _less_neighbours(starts, others, weights, right, out):  # type: ignore[no-untyped-def]
+    """Take Σ_j W_ij·right_j from out_i, of all matrices (matrices, n, columns); four neighbours at once."""
+    columns = right.shape[2]
+    for b in range(right.shape[0]):
+        for first in range(0, columns, _COLUMNS):
+            last = min(first + _COLUMNS, columns)
+            for i in range(right.shape[1]):
+                row, e, end = out[b, i, first:last], starts[i], starts[i + 1]
+                while e + 4 <= end:
+                    u, v, w, x = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
+                    at_u, at_v = right[b, others[e], first:last], right[b, others[e + 1], first:last]
+                    at_w, at_x = right[b, others[e + 2], first:last], right[b, others[e + 3], first:last]
+                    for c in range(last - first):
+                        row[c] -= u * at_u[c] + v * at_v[c] + w * at_w[c] + x * at_x[c]
+                    e += 4
+                while e < end:
+                    u, at_u = weights[e], right[b, others[e], first:last]
+                    for c in range(last - first):
+                        row[c] -= u * at_u[c]
+                    e += 1
+
+
+@njit()
+def _fold(moved, now, before, keep, change, less, rates, more):  # type: ignore[no-untyped-def]
+    """See `fold`: tile by tile with its mirror image, so that columns are read and written within the cache."""
+    size = now.shape[1]
+    # A few columns more than needed, so that rows do not compete for the same lines of the cache.
+    tile = np.empty((_TILE, _TILE + 8))
+    for b in range(now.shape[0]):
+        for top in range(0, size, _TILE):
+            bottom = min(top + _TILE, size)
+            for left in range(top, size, _TILE):
+                right = min(left + _TILE, size)
+                for j in range(left, right):
+                    mirrored, rate = moved[b, j], rates[j]
+                    for i in range(top, bottom):
+                        tile[i - top, j - left] = rate * mirrored[i]
+                for i in range(top, bottom):
+                    both, row, own = (
+                        tile[i - top, : right - left],
+                        moved[b, i, left:right],
+                        now[b, i, left:right],
+                    )
+                    old, ends = before[b, i, left:right], more[left:right]
+                    for c in range(right - left):
+                        taken = change[b] * (rates[i] * row[c] + both[c])
+                        both[c] = keep[b] * own[c] - taken - less * old[c] + more[i] * ends[c]
+                    old[:] = both
+                if left > top:
+                    for j in range(left, right):
+                        old = before[b, j, top:bottom]
+                        for c in range(bottom - top):
+                            old[c] = tile[c, j - left]

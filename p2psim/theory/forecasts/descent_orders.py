@@ -125,6 +125,12 @@ class _Batch:
     ):
         self._model, self._how = model, how
         (n, p), B, rows = model.start.shape, len(drawn), len(points)
+        # Neighbours of each agent and their weights; filled up with itself, of weight zero.
+        counts = np.diff(model.weights.indptr)
+        places = np.arange(counts.max()) < counts[:, None]
+        self._near = np.repeat(np.arange(n)[:, None], counts.max(), axis=1)
+        self._weights = np.zeros(self._near.shape)
+        self._near[places], self._weights[places] = model.weights.indices, model.weights.data
         self._each = vectors(model) // n
         lengths = np.array([len(wakes.agents) for wakes in drawn])
         shape = B, int(lengths.max(initial=0))
@@ -196,7 +202,7 @@ class _Batch:
     def _release(self, t: int, b: np.ndarray, i: np.ndarray, numbers: np.ndarray) -> None:
         model, X = self._model, self._X
         step, own = model.step[i, None, None], X[b, i]
-        own -= step * (model.blocks[i] @ own - model.near_sums(b, i, X))
+        own -= step * (model.blocks[i] @ own - self._near_sums(b, i))
         own[..., 0] += model.step[i, None] * self._pushed[i]
         place = 2 + i * self._each + numbers % self._each
         own[np.arange(b.size), :, place] += self._steps[b, t, None] * self._signs[b, t]
@@ -204,9 +210,15 @@ class _Batch:
         if self._how.spent == "anchored":
             self._anchors[b, i] = own
 
+    def _near_sums(self, b: np.ndarray, i: np.ndarray) -> np.ndarray:
+        """Σ_j W_ij·X_bj for some pairs of b and i, shape (pairs, p, m)."""
+        near = self._near[i]
+        around = self._X[b[:, None], near].reshape(*near.shape, -1)
+        return np.asarray((self._weights[i, None] @ around)[:, 0].reshape(len(b), *self._X.shape[2:]))
+
     def _go_on(self, b: np.ndarray, i: np.ndarray) -> None:
         model, X, how = self._model, self._X, self._how
-        mix = model.near_sums(b, i, X) / model.degrees[i, None, None]
+        mix = self._near_sums(b, i) / model.degrees[i, None, None]
         if how.spent == "coast":
             X[b, i] += how.alpha[i, None, None] * (mix - X[b, i])
         else:

@@ -19,7 +19,6 @@ has shrunk below it is only known to be small. For n agents alike w is at most 4
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -79,7 +78,12 @@ def path(model: LinearDescent, wakes: int, exact: bool = False) -> DescentPath:
     if degree is None:
         walk = accumulate(range(wakes), lambda before, _: model.dual(before), initial=Q)
     else:
-        walk = chebyshev(partial(turned, model.dual_change, model.spread), Q, degree)
+        spare = np.empty_like(Q), np.empty_like(Q)
+
+        def step(now: np.ndarray, before: np.ndarray, factor: float, less: float) -> None:
+            model.dual_into(now, before, factor, factor * 2 / model.spread, less, spare)
+
+        walk = chebyshev(step, Q, degree)
     z, covariance, rows = model.start.ravel(), model.start_covariance, []
     n, p = model.start.shape
     for matrix in walk:
@@ -114,31 +118,21 @@ def _about_the_optimum(model: LinearDescent, wakes: int) -> tuple[np.ndarray, fl
     return linear, float(d @ pushed / 2), gaps
 
 
-#: What a map of matrices takes away, in an array, by way of another.
-Change = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
-def turned(change: Change, spread: float, matrix: np.ndarray, out: np.ndarray, spare: np.ndarray) -> None:
-    """A map with eigenvalues between 1 − w and 1, less 1 − w/2, over w/2."""
-    change(matrix, out, spare)
-    out *= -2 / spread
-    out += matrix
-
-
 def chebyshev(
-    step: Callable[[np.ndarray, np.ndarray, np.ndarray], None], first: np.ndarray, degree: int
+    step: Callable[[np.ndarray, np.ndarray, float, float], None], first: np.ndarray, degree: int
 ) -> Iterator[np.ndarray]:
-    """A matrix under T_0 … T_degree of a linear map whose eigenvalues lie between −1 and 1; each until the next."""
-    before = first.copy()
-    now, out, spare = (np.empty_like(first) for _ in range(3))
-    step(first, now, spare)
+    """A matrix under T_0 … T_degree of a linear map M whose eigenvalues lie between −1 and 1; each until the next.
+
+    A step writes factor·M(now) − less·before to ``before``, from now, before, factor and less. Where eigenvalues lie
+    between 1 − w and 1, M is that map, less 1 − w/2, over w/2: what it is given, less 2/w of what the map takes away.
+    """
+    before, now = first.copy(), np.zeros_like(first)
+    step(before, now, 1.0, 0.0)
     yield before
     yield now
     for _ in range(degree - 1):
-        step(now, out, spare)
-        out *= 2
-        out -= before
-        before, now, out = now, out, before
+        step(now, before, 2.0, 1.0)
+        before, now = now, before
         yield now
 
 
@@ -215,12 +209,16 @@ def _clenshaw(model: LinearDescent, added: np.ndarray, first: np.ndarray, degree
         noise += block[:inside].T @ added[::-1][row : row + inside]
         row += len(block)
         start = block[-1]
-    after, following, out, spare = (np.zeros_like(first) for _ in range(4))
+    after, following, spare = (np.zeros_like(first) for _ in range(3))
+    z, covariance = model.start.ravel(), model.start_covariance
+    apart = np.kron(covariance, np.eye(p)) if covariance.any() else None
     for j in range(degree, -1, -1):
-        turned(model.primal_change, model.spread, following, out, spare)
-        out *= 2 if j else 1
-        out -= after
-        out += np.multiply(start[j], first, out=spare)
-        out[np.diag_indices(model.size)] += np.repeat(noise[j], p)
-        after, following, out = following, out, after
+        factor = 2.0 if j else 1.0
+        model.primal_into(
+            following, after, factor, factor * 2 / model.spread, 1.0, spare, np.sqrt(start[j]) * z
+        )
+        if apart is not None:
+            after += np.multiply(start[j], apart, out=spare)
+        after[np.diag_indices(model.size)] += np.repeat(noise[j], p)
+        after, following = following, after
     return following

@@ -24,8 +24,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from p2psim.theory.forecasts.descent import dense_where_full
-
 Mode = Literal["push", "pull", "push-pull"]
 
 
@@ -55,7 +53,7 @@ class Hears:
     def __init__(self, chance: Any):
         self.total = float(chance.sum())
         self._rows = np.asarray(chance.sum(axis=1)).ravel()
-        self._chance = dense_where_full(chance)
+        self._chance = _dense_where_full(chance)
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """E Wx times the probability that it happens, shape (n, p)."""
@@ -87,7 +85,7 @@ class Meet:
         both = (chance + chance.T).tocoo()
         self._ends, self._weight, self._shape = (both.row, both.col), both.data, both.shape
         self._degrees = np.asarray(both.sum(axis=1)).ravel()
-        self._both = dense_where_full(both.tocsr())
+        self._both = _dense_where_full(both.tocsr())
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """E Wx times the probability that it happens, shape (n, p)."""
@@ -375,3 +373,13 @@ def _radius(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
     except ArpackNoConvergence:
         return np.nan
     return float(np.abs(largest[0]))
+
+
+#: From this share of all entries on a dense product takes less time.
+_DENSE = 0.1
+
+
+def _dense_where_full(matrix: Any) -> Any:
+    """A square csr_array, or the same as an ndarray where at least a tenth of its entries are given."""
+    n = matrix.shape[0]
+    return matrix.toarray() if matrix.nnz >= _DENSE * n * n else matrix

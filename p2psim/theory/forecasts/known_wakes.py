@@ -17,7 +17,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from p2psim.theory.forecasts.descent import LinearDescent
+from p2psim.theory.forecasts.descent import LinearDescent, fold
 from p2psim.theory.forecasts.descent_path import chebyshev, coefficients, short_degree
 
 #: Numbers in the matrices that are walked at once.
@@ -91,39 +91,45 @@ def _walk(
     factors = ratio ** -np.arange(power + 1.0)
     top = factors.max()
     spread = 1 - (1 - model.spread) * factors.min() / top
-    factors = np.repeat(factors, [1] + [count] * power)[:, None, None]
+    factors = np.repeat(factors, [1] + [count] * power)
     tame = not exact and max(ratio, 1 / ratio) ** wakes <= _SPREAD_OF_WEIGHTS
     degree = short_degree(wakes, spread, _TAIL_OF_SUMS) if tame else None
 
     each, places = np.arange(count), some[:, None] * p + np.arange(p)
     chance = model.chance[some, None, None]
 
-    def change(Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> np.ndarray:
-        """Q less what it is after a wake, before that is divided by powers of ω.
+    X, moved = np.empty_like(Q), np.empty_like(Q)
+
+    def into(Q: np.ndarray, before: np.ndarray, keep: np.ndarray, change: np.ndarray, less: float) -> None:
+        """Write keep·Q − change·(Q less what it is after a wake, times powers of ω) − less·before to ``before``.
 
         Of γ_i·A_iᵀQA_i = γ_i·Q − K_iᵀX_i − (K_iᵀX_i)ᵀ with the rows X_i of what `half_change` multiplies with K.
         """
-        X = model.half_change(Q, out, spare)
+        model.half_change(Q, X, moved)
         whole, first = X[0, places], X[1 + each[:, None], places]
         X[1 + each[:, None], places] += whole
         if power == 2:
             X[1 + count + each[:, None], places] += whole + 2 * first
-        moved = model.curve(X, spare)
-        np.add(moved, np.swapaxes(moved, -1, -2), out=out)
-        own = np.multiply(chance, Q[0], out=spare[:count])
-        out[1 : 1 + count] -= own
+        fold(model.curve(X, moved), Q, before, keep, change, less)
+        before[1 : 1 + count] += np.multiply(change[1] * chance, Q[0], out=X[:count])
         if power == 2:
-            out[1 + count :] -= own
-            out[1 + count :] -= np.multiply(2 * chance, Q[1 : 1 + count], out=own)
-        return out
+            np.multiply(2.0, Q[1 : 1 + count], out=X[:count])
+            X[:count] += Q[0]
+            before[1 + count :] += np.multiply(change[-1] * chance, X[:count], out=X[:count])
 
-    def turned(Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> None:
-        change(Q, out, spare)
-        out *= -2 / spread * factors / top
-        out += np.multiply(1 - 2 * (1 - factors / top) / spread, Q, out=spare)
+    def turned(Q: np.ndarray, before: np.ndarray, factor: float, less: float) -> None:
+        into(
+            Q,
+            before,
+            factor * (1 - 2 * (1 - factors / top) / spread),
+            factor * 2 / spread * factors / top,
+            less,
+        )
 
     def step(Q: np.ndarray, _: int) -> np.ndarray:
-        return factors * (Q - change(Q, np.empty_like(Q), np.empty_like(Q)))
+        after = np.zeros_like(Q)
+        into(Q, after, factors, factors, 0.0)
+        return after
 
     walk = accumulate(range(wakes - 1), step, initial=Q) if degree is None else chebyshev(turned, Q, degree)
     rows = [
