@@ -41,6 +41,13 @@ def test_no_number_of_looks_spends_more_than_there_is(error: float) -> None:
     assert sum(share_of(look, error) for look in range(1, 10_000)) < error
 
 
+@pytest.mark.parametrize("size", range(2, 20))
+def test_the_extremes_miss_the_median_with_a_chance_that_is_a_power_of_two(size: int) -> None:
+    """All n values lie on one side with probability 2·2⁻ⁿ, which is allowed exactly."""
+    interval = order_interval(np.arange(float(size)), 1 - 2.0 ** (1 - size))
+    assert (interval.low, interval.high) == (0.0, size - 1.0)
+
+
 @given(st.integers(1, 60), st.floats(0.5, 0.999))
 def test_order_statistics_cover_the_median_of_any_law(size: int, confidence: float) -> None:
     """Of n uniform values, P(k-th smallest ≤ 1/2 ≤ k-th largest) by the beta law of order statistics."""

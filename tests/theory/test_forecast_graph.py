@@ -332,7 +332,9 @@ def test_both_maps_are_what_they_say(agents, dimension, seed):
     assert model.mean(model.start).ravel() == pytest.approx(mean, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("agents, dimension, kind", [(41, 5, "ring"), (20, 5, "complete"), (97, 1, "path")])
+@pytest.mark.parametrize(
+    ("agents", "dimension", "kind"), [(41, 5, "ring"), (20, 5, "complete"), (97, 1, "path")]
+)
 def test_maps_of_matrices_larger_than_a_tile(agents, dimension, kind):
     """Against K and the plain maps, entry by entry; what follows the map is written over what was before."""
     model = some_descent(agents, dimension, 3, kind)
