@@ -20,6 +20,8 @@ from p2psim.simulation.workspace import Workspace
 
 #: Seconds that a batch should take: long beside handing it over, short beside a person's patience.
 BATCH_SECONDS = 1.0
+#: Bytes that its results should take: more is asked of the system again for each batch, page by page.
+BATCH_BYTES = 32 << 20
 #: Errors of the machine, not of a simulation: going on would not help.
 _MACHINE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE}
 
@@ -71,6 +73,8 @@ class BatchResult:
         Number of simulations tried.
     seconds : float
         Wall time of the batch in its process.
+    size : int
+        Bytes of its results.
     used : Resources or None
         What that process used for it.
     worker : str
@@ -86,6 +90,7 @@ class BatchResult:
     worker: str = ""
     stopped: BaseException | None = None
     used: Resources | None = None
+    size: int = 0
 
 
 def given_up(cells: Sequence[Cell], item: Item, how: str, worker: str) -> BatchResult:
@@ -162,7 +167,8 @@ def run_batch(
         simulations = [finished[item] for item in sorted(finished)]
         part = encode(simulations, data, options.warnings) if simulations else None
         done, seconds = len(simulations) + len(failed), time.perf_counter() - start
-        return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read())
+        size = 0 if part is None else part.size
+        return BatchResult(part, failed, done, seconds, str(os.getpid()), stopped, meter.read(), size)
 
 
 def played(cell: Cell, replicas: Sequence[int], workspace: Workspace, options: BatchOptions) -> list[Outcome]:
@@ -247,14 +253,16 @@ class Schedule:
         self.workers = workers
         self._done = 0.0
         self._seconds = 0.0
+        self._size = 0.0
 
     def __len__(self) -> int:
         return len(self._items) + len(self._again)
 
     def learn(self, result: BatchResult) -> None:
-        """Take in how long a batch took. The first one compiles, so later ones count for more."""
+        """Take in how long a batch took, and how large it is. The first one compiles, so later ones count for more."""
         self._done = self._done / 2 + result.done
         self._seconds = self._seconds / 2 + result.seconds
+        self._size = self._size / 2 + result.size
 
     def left(self) -> float:
         """Estimate of the seconds that the rest will take one process."""
@@ -286,7 +294,8 @@ class Schedule:
             return [self._again.popleft()]
         size = 1
         if self._done:
-            size = max(1, round(BATCH_SECONDS * self._done / max(self._seconds, 1e-9)))
+            most = BATCH_SECONDS / max(self._seconds, 1e-9), BATCH_BYTES / max(self._size, 1.0)
+            size = max(1, round(min(most) * self._done))
             # Towards the end, batches small enough that nobody waits long for the last one.
             size = min(size, max(1, len(self) // (2 * self.workers))) if self.workers > 1 else size
         return [self._items.popleft() for _ in range(min(size, len(self._items)))]

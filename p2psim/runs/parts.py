@@ -63,6 +63,12 @@ class EncodedPart:
         """The whole table."""
         return self.files[f"{name}.arrow"]
 
+    @property
+    def size(self) -> int:
+        """Bytes of tables and arrays in memory."""
+        arrays = [[(name, held)] if isinstance(held, pa.Table) else held for name, held in self.files.items()]
+        return sum(array.nbytes for several in arrays for _, array in several)
+
     def write(self, path: Path) -> "StoredPart":
         """Write the directory, which must not exist yet, whole or not at all, and return what it is then."""
         with aside(path) as folder:

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from p2psim.core.errors import SimulationError
 from p2psim.runs import pool
-from p2psim.runs.batches import Schedule
+from p2psim.runs.batches import BATCH_BYTES, BATCH_SECONDS, BatchResult, Schedule
 
 #: Limits the address space of the process that it then becomes, or of itself once a study is read.
 LIMITED = """
@@ -57,3 +57,16 @@ def test_workers_that_are_never_ready_are_given_up(monkeypatch: pytest.MonkeyPat
     with pytest.raises(SimulationError, match=r"no worker process was ready within 0\.3 s.*--jobs"):
         list(pool.exchange([], Schedule([(0, 0), (0, 1)], workers), start, workers))
     assert len(started) == workers
+
+
+def test_a_batch_is_as_long_as_its_seconds_and_its_bytes_allow():
+    """Of ten simulations that took so much, as many as fit are done next."""
+    for seconds, size, expected in (
+        (BATCH_SECONDS / 4, 0, 40),
+        (BATCH_SECONDS / 4, BATCH_BYTES, 10),
+        (BATCH_SECONDS, BATCH_BYTES // 4, 10),
+        (BATCH_SECONDS / 4, 40 * BATCH_BYTES, 1),
+    ):
+        schedule = Schedule([(0, replica) for replica in range(100)], workers=1)
+        schedule.learn(BatchResult(None, done=10, seconds=seconds, size=size))
+        assert len(schedule.take()) == expected
