@@ -312,6 +312,7 @@ def test_failed_simulation_ends_in_1(
         raise SimulationError("ψ is not finite from step 3 on")
 
     monkeypatch.setattr(simulate, "simulate", diverging)
+    monkeypatch.setattr(simulate, "simulated_at_once", lambda *given: 1)
     assert main(["run", scenario, "--jobs", "1"]) == 1
     message = capsys.readouterr().err
     assert "4 of the simulations failed" in message

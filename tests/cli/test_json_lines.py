@@ -94,6 +94,7 @@ def test_workers_that_cannot_start(tmp_path: Path) -> None:
 def test_failed_simulations(tmp_path: Path) -> None:
     change = (
         "from p2psim.simulation import simulate; "
+        "simulate.simulated_at_once = lambda *given: 1; "
         "simulate.simulate = lambda *given: (_ for _ in ()).throw(ValueError('made up'))"
     )
     done = run(tmp_path, "--progress", "json", "--jobs", "1", change=change)

@@ -55,6 +55,7 @@ def test_failures_and_rounds_are_counted(
         return whole(scenario, replica, *rest)
 
     monkeypatch.setattr(simulate, "simulate", poisoned)
+    monkeypatch.setattr(simulate, "simulated_at_once", lambda *given: 1)
     rule = {"until": {"metric": "relative_fitness", "width": 1e-9}, "least": 4, "most": 9}
     with pytest.raises(p2psim.core.errors.SimulationError):
         p2psim.run(small.scenario(replicas=rule), tmp_path / "run", progress="json")

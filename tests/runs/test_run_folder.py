@@ -255,6 +255,7 @@ def test_failure_of_one_replica_leaves_the_others(tmp_path: Path, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr(simulate, "simulate", failing)
+        patch.setattr(simulate, "simulated_at_once", lambda *given: 1)
         with pytest.raises(SimulationError) as raised:
             p2psim.run(small.scenario(), tmp_path / "run", progress=False)
     message = str(raised.value)

@@ -182,6 +182,7 @@ def test_interrupted_and_resumed(
         return whole(*arguments)
 
     monkeypatch.setattr(simulate, "simulate", until_interrupted)
+    monkeypatch.setattr(simulate, "simulated_at_once", lambda *given: 1)
     with pytest.raises(KeyboardInterrupt):
         p2psim.run(small.scenario(replicas=RULE), tmp_path / "run", progress=False)
     monkeypatch.undo()
@@ -217,6 +218,7 @@ def test_a_cell_of_failures_stops_and_the_others_go_on(
         return whole(scenario, replica, *rest)
 
     monkeypatch.setattr(simulate, "simulate", poisoned)
+    monkeypatch.setattr(simulate, "simulated_at_once", lambda *given: 1)
     with pytest.raises(SimulationError, match="poisoned"):
         p2psim.run(small.scenario(replicas=RULE), tmp_path / "run", progress=False)
     cells = json.loads((tmp_path / "run" / "manifest.json").read_text())["cells"]

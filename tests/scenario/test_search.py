@@ -137,6 +137,7 @@ def test_more_points_run_only_the_new_ones(
         return whole(scenario, *rest)
 
     monkeypatch.setattr(simulate, "simulate", counted)
+    monkeypatch.setattr(simulate, "simulated_at_once", lambda *given: 1)
     p2psim.run(study(3), tmp_path / "run", progress=False)
     # From the resolved scenario of the folder, as a person would add to it.
     more = Scenario.load(tmp_path / "run" / "scenario.yaml", [f"sweep.{method}.count=5"])
