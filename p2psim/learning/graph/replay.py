@@ -1,43 +1,72 @@
 """The compiled replay of coordinate descent and model propagation: its kernel, and the class that feeds it.
 
-Every agent has its own model; what its neighbours know of it are versions that were sent. A version is one row of a
-pool, shared by all who hold it or to whom it is on its way, counted, and let go when nobody does any more. State:
+Every agent has its own model; what its neighbours know of it are versions that were sent. As long as each of an agent's
+versions has reached all of its neighbours before anything else happened, they all know the same one: it lies in the
+agent's row of a pool, and nobody counts who holds it. An agent of which this is no longer true is *apart*: its versions
+are rows of the pool, shared by all who hold one or to whom it is on its way, counted, and let go when nobody does any
+more. State:
 
 - ``theta`` (n, p): the agents' own models; ``gradients`` (n, p): their mean gradients there, where ``known`` (n,) says
   so. With Q_L tracked, an agent's loss is needed at its new model, and its next release's gradient found in the same
   pass; otherwise it is found when it is needed;
-- ``mail`` (:mod:`p2psim.learning.in_flight`) holds the pool of versions, with ``references`` (slots,), and messages on
-  their way, whose tag is the number of receivers at which they have not ended yet;
-- ``held`` (directed edges, 2): slot and number of the version that each neighbour of each agent received last of it;
-  in the sender's row, where a broadcast finds them together;
-- ``versions`` (n,): the newest version of each agent; ``anchor`` (n, p): its last model that touched its data;
-- ``cursor`` (n,): where in each agent's row the next delivery of its last send is looked for;
+- ``versions`` (n, 2): the newest version of each agent, and the one that all neighbours know, or `APART`;
+- ``open`` (4,): a broadcast that has not reached all neighbours yet: who sent it (or `NOBODY`), the number of its send,
+  its version, and how many neighbours have it;
+- ``anchor`` (n, p): each agent's last model that touched its data;
 - ``sums`` (3,): the two parts of Q_L, and the largest that it has been since they were summed afresh; ``local`` (n,):
   each agent's mean loss without regulariser.
 
-A row or a place that is missing when it is needed stops the kernel, and the driver makes room.
+Of agents that are apart, in `Apart`, which is made when the first is:
+
+- ``mail`` (:mod:`p2psim.learning.in_flight`) holds the pool of versions, with ``references`` (slots,), and messages on
+  their way, whose tag is the number of receivers at which they have not ended yet;
+- ``held`` (directed edges, 2): slot and number of the version that each neighbour of each agent received last of it;
+  in the sender's row, where a broadcast finds them together; ``reverse``: where each link is in the other's row;
+- ``cursor`` (n,): where in each agent's row the next delivery of its last send is looked for.
+
+What is missing when it is needed, all of this, a row or a place, stops the kernel, and the driver makes it.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, NEIGHBOURS, SEND
+from p2psim.core.events import COMMIT, DELIVER, DROP, JOIN, NEIGHBOURS, NOBODY, SEND
 from p2psim.core.philox import prefetch
 from p2psim.learning.graph import models as replays
 from p2psim.learning.graph.problem import GraphTask
-from p2psim.learning.in_flight import DONE, PLACES_FULL, ROWS_FULL, InFlight
+from p2psim.learning.in_flight import DONE, PLACES_FULL, ROWS_FULL, InFlight, copy_row
 from p2psim.learning.owner_kernel import UNKNOWN, WITHIN, evaluate, note_violation, release_gradient, snapped
 from p2psim.network.tally import edge_of
 
-# Columns of ``held``, and of the places of messages.
+# Columns of ``held``, of the places of messages, and of ``versions``; places of ``open``.
 SLOT, VERSION = 0, 1
 SEQ, ROW, LEFT = 0, 1, 2
+NEWEST, TOLD = 0, 1
+SENDER, SENT, SENT_VERSION, REACHED = 0, 1, 2, 3
+
+#: In place of the version that all neighbours of an agent know: they may know different ones.
+APART = -2
+
+#: Status of the kernel: the first agent is about to be apart.
+NONE_APART = -3
 
 #: Numbers in a line of the cache, and the most of an agent's that are asked for ahead: what a first-level cache holds.
 LINE, FETCHED = 8, 4096
 
 #: Models of fewer numbers stay in the cache, and are not prefetched.
 NEAR = 1 << 16
+
+
+class Apart(NamedTuple):
+    """What the neighbours of agents that are apart know; see the module's documentation."""
+
+    mail: InFlight
+    references: np.ndarray
+    held: np.ndarray
+    reverse: np.ndarray
+    cursor: np.ndarray
 
 
 @njit(inline="always")
@@ -59,26 +88,104 @@ def _fetch(i, records):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _fetch_links(i, indptr, reverse, held):  # type: ignore[no-untyped-def]
-    """Prefetch the places of the models that an agent knows of its neighbours."""
-    for e in range(indptr[i], min(indptr[i + 1], indptr[i] + LINE * LINE)):
-        prefetch(held, 2 * reverse[e])
+def _fetch_links(i, indptr, indices, weights):  # type: ignore[no-untyped-def]
+    """Prefetch the first of an agent's links."""
+    first = indptr[i]
+    for place in range(first, min(indptr[i + 1], first + LINE * LINE), LINE):
+        prefetch(weights, place)
+        prefetch(indices, place)
 
 
 @njit(inline="always")
-def _fetch_models(i, indptr, reverse, held, pool):  # type: ignore[no-untyped-def]
-    """Prefetch the models that an agent knows of its neighbours, whose places are in the cache."""
+def _fetch_models(i, indptr, indices, versions, pool):  # type: ignore[no-untyped-def]
+    """Prefetch the models that an agent knows of its neighbours, where these are not apart; its links are near."""
     p = pool.shape[1]
     for e in range(indptr[i], min(indptr[i + 1], indptr[i] + LINE * LINE)):
-        first = held[reverse[e], SLOT] * p
-        for place in range(first, first + p, LINE):
+        j = np.int64(indices[e])
+        prefetch(versions, 2 * j)
+        for place in range(j * p, (j + 1) * p, LINE):
             prefetch(pool, place)
+        prefetch(pool, (j + 1) * p - 1)
+
+
+@njit(allocates=False)
+def _let_go(slot, apart):  # type: ignore[no-untyped-def]
+    """Count one less who holds a version."""
+    mail, references = apart.mail, apart.references
+    references[slot] -= 1
+    if references[slot] == 0:
+        mail.free[mail.free_rows[0]] = slot
+        mail.free_rows[0] += 1
+
+
+@njit(allocates=False)
+def _send(seq, agent, receivers, version, theta, versions, indptr, apart):  # type: ignore[no-untyped-def]
+    """Note a message that is on its way from now on, of an agent that is apart, or will be; returns a status."""
+    mail, held = apart.mail, apart.held
+    if apart.cursor.size == 0:
+        return NONE_APART
+    place = seq & (mail.places.shape[0] - 1)  # they are a power of two
+    if mail.places[place, SEQ] >= 0:
+        return PLACES_FULL
+    slot = -1  # of a request for a model, which carries none
+    if version >= 0:
+        if mail.free_rows[0] == 0:
+            return ROWS_FULL
+        mail.free_rows[0] -= 1
+        slot = mail.free[mail.free_rows[0]]
+        apart.references[slot] = 1  # the message's own
+        copy_row(theta[agent], mail.payloads[slot])
+    if versions[agent, TOLD] != APART:
+        for e in range(indptr[agent], indptr[agent + 1]):
+            held[e, SLOT], held[e, VERSION] = agent, versions[agent, TOLD]
+        versions[agent, TOLD] = APART
+    apart.cursor[agent] = indptr[agent]
+    mail.places[place, SEQ], mail.places[place, ROW], mail.places[place, LEFT] = seq, slot, receivers
+    return DONE
+
+
+@njit(allocates=False)
+def _end(arrives, agent, peer, version, cause, indptr, indices, apart):  # type: ignore[no-untyped-def]
+    """Have a message that `_send` noted end at a receiver; nothing happens if there is none."""
+    mail, held, cursor = apart.mail, apart.held, apart.cursor
+    place = cause & (mail.places.shape[0] - 1)
+    if mail.places[place, SEQ] != cause:
+        return
+    slot = mail.places[place, ROW]
+    if arrives and slot >= 0:
+        # A broadcast reaches neighbours in their order: the next one is where it is looked for first.
+        e = cursor[peer]
+        if e >= indptr[peer + 1] or indices[e] != agent:
+            e = edge_of(indices, indptr[peer], indptr[peer + 1], agent)
+        cursor[peer] = e + 1
+        if version > held[e, VERSION]:
+            _let_go(held[e, SLOT], apart)
+            held[e, SLOT], held[e, VERSION] = slot, version
+            apart.references[slot] += 1
+    mail.places[place, LEFT] -= 1
+    if mail.places[place, LEFT] == 0:
+        mail.places[place, SEQ] = -1
+        if slot >= 0:
+            _let_go(slot, apart)
+
+
+@njit(allocates=False)
+def _set_apart(broadcast, theta, versions, indptr, indices, apart):  # type: ignore[no-untyped-def]
+    """Take a broadcast that did not reach all neighbours at once for a message like any other; returns a status."""
+    sender, seq, version = broadcast[SENDER], broadcast[SENT], broadcast[SENT_VERSION]
+    first = indptr[sender]
+    status = _send(seq, sender, indptr[sender + 1] - first, version, theta, versions, indptr, apart)
+    if status == DONE:
+        broadcast[SENDER] = NOBODY
+        for e in range(first, first + broadcast[REACHED]):
+            _end(True, indices[e], sender, version, seq, indptr, indices, apart)
+    return status
 
 
 @njit(allocates=False)
 def replay(  # type: ignore[no-untyped-def]
-    events, start, models, versions, mail, references, held, cursor, counters,
-    graph, reverse, alpha, records, grid, batch, violations, without_release, noise, track, scratch,
+    events, start, models, versions, broadcast, apart, counters,
+    graph, alpha, records, grid, batch, violations, without_release, noise, track, scratch,
 ):  # fmt: skip
     """Replay events from ``start``; returns (status, next event).
 
@@ -91,79 +198,61 @@ def replay(  # type: ignore[no-untyped-def]
     """
     theta, gradients, known, anchor = models.theta, models.gradients, models.known, models.anchor
     indptr, indices, weights, degrees, ridge, pull = graph
-    places, pool, free, free_rows = mail
+    pool, held, reverse = apart.mail.payloads, apart.held, apart.reverse
     p = theta.shape[1]
     mix, old, nothing = scratch[0], scratch[1], scratch[0, :0]
-    mask = places.shape[0] - 1  # they are a power of two
     is_far = pool.size > NEAR
-    ahead = start
-    for at in range(start, events.size):
+    at, ahead, further = start, start, start
+    while at < events.size:
         event = events[at]
         kind, agent = event.kind, event.agent
-        if kind in (DELIVER, DROP):
-            place = event.cause & mask
-            if places[place, SEQ] != event.cause:
+        sender = broadcast[SENDER]
+        if sender != NOBODY:
+            e = indptr[sender] + broadcast[REACHED]
+            if kind == DELIVER and event.cause == broadcast[SENT] and indices[e] == agent:
+                broadcast[REACHED] += 1
+                if e + 1 == indptr[sender + 1]:
+                    copy_row(theta[sender], pool[sender])
+                    versions[sender, TOLD] = broadcast[SENT_VERSION]
+                    broadcast[SENDER] = NOBODY
+                at += 1
                 continue
-            slot = places[place, ROW]
-            if kind == DELIVER and slot >= 0:
-                # A broadcast reaches neighbours in their order: the next one is where it is looked for first.
-                peer = event.peer
-                e = cursor[peer]
-                if e >= indptr[peer + 1] or indices[e] != agent:
-                    e = edge_of(indices, indptr[peer], indptr[peer + 1], agent)
-                cursor[peer] = e + 1
-                if event.version > held[e, VERSION]:
-                    before = held[e, SLOT]
-                    references[before] -= 1
-                    if references[before] == 0:
-                        free[free_rows[0]] = before
-                        free_rows[0] += 1
-                    held[e, SLOT], held[e, VERSION] = slot, event.version
-                    references[slot] += 1
-            places[place, LEFT] -= 1
-            if places[place, LEFT] == 0:
-                places[place, SEQ] = -1
-                if slot >= 0:
-                    references[slot] -= 1
-                    if references[slot] == 0:
-                        free[free_rows[0]] = slot
-                        free_rows[0] += 1
+            status = _set_apart(broadcast, theta, versions, indptr, indices, apart)
+            if status != DONE:
+                return status, at
+        if kind in (DELIVER, DROP):
+            _end(kind == DELIVER, agent, event.peer, event.version, event.cause, indptr, indices, apart)
         elif kind == SEND:
-            place = event.seq & mask
-            if places[place, SEQ] >= 0:
-                return PLACES_FULL, at
-            if event.version < 0:  # a request for a model, which carries none
-                slot = -1
+            told, near = versions[agent, TOLD], indptr[agent + 1] - indptr[agent]
+            if told != APART and event.peer == NEIGHBOURS and event.version > told:
+                broadcast[SENDER], broadcast[SENT], broadcast[SENT_VERSION] = agent, event.seq, event.version
+                broadcast[REACHED] = 0
             else:
-                if free_rows[0] == 0:
-                    return ROWS_FULL, at
-                free_rows[0] -= 1
-                slot = free[free_rows[0]]
-                references[slot] = 1  # the message's own
-                for a in range(p):
-                    pool[slot, a] = theta[agent, a]
-                counters[replays.SENT] += 1
-            cursor[agent] = indptr[agent]
-            places[place, SEQ], places[place, ROW] = event.seq, slot
-            places[place, LEFT] = indptr[agent + 1] - indptr[agent] if event.peer == NEIGHBOURS else 1
+                receivers = near if event.peer == NEIGHBOURS else 1
+                status = _send(event.seq, agent, receivers, event.version, theta, versions, indptr, apart)
+                if status != DONE:
+                    return status, at
+            counters[replays.SENT] += event.version >= 0
         elif kind == COMMIT:
             i = agent
             ahead = _next_commit(events, max(ahead, at + 1))
             if batch is None and ahead < events.size:
                 _fetch(events[ahead].agent, records)
             if is_far and ahead < events.size:
-                _fetch_models(events[ahead].agent, indptr, reverse, held, pool)
+                _fetch_models(events[ahead].agent, indptr, indices, versions, pool)
                 further = _next_commit(events, ahead + 1)
                 if further < events.size:
-                    _fetch_links(events[further].agent, indptr, reverse, held)
+                    _fetch_links(events[further].agent, indptr, indices, weights)
             mix[:] = 0.0
             stale = False
             for e in range(indptr[i], indptr[i + 1]):
-                known_at, w = reverse[e], weights[e]
-                slot = held[known_at, SLOT]
+                slot, w = indices[e], weights[e]
+                newest, told = versions[slot, NEWEST], versions[slot, TOLD]
+                if told == APART:
+                    slot, told = held[reverse[e], SLOT], held[reverse[e], VERSION]
                 for a in range(p):
                     mix[a] += w * pool[slot, a]
-                stale |= held[known_at, VERSION] != versions[indices[e]]
+                stale |= told != newest
             for a in range(p):
                 mix[a] /= degrees[i]
                 old[a] = theta[i, a]
@@ -193,7 +282,7 @@ def replay(  # type: ignore[no-untyped-def]
             else:
                 for a in range(p):
                     theta[i, a] = (mix[a] + c * anchor[i, a]) / (1.0 + c)
-            versions[i] = event.version
+            versions[i, NEWEST] = event.version
             counters[replays.COMMITS] += 1
             known[i] = UNKNOWN
             if track:
@@ -201,6 +290,7 @@ def replay(  # type: ignore[no-untyped-def]
                 after = gradients[i] if batch is None and event.release >= 0 else nothing
                 new, known[i] = evaluate(records, i, theta[i], after)
                 replays.track_objective(i, old, mix, stale, new, models, graph)
+        at += 1
     return DONE, events.size
 
 
@@ -209,20 +299,18 @@ class GraphReplay(replays.LearningReplay):
 
     def __init__(self, task: GraphTask, track: bool = True):
         super().__init__(task, track)
-        problem, n = task.problem, task.problem.agents
+        n, p = self.theta.shape
         self._start = task.start
-        self._versions = np.zeros(n, np.int64)
-        # What a neighbour knows at first is the start, one row an agent, held by its neighbours.
-        pool = np.vstack([self.theta, np.empty_like(self.theta)])
-        self.mail = InFlight.of(problem.dimension)._replace(
-            payloads=pool, free=np.arange(2 * n)[::-1].astype(np.int64), free_rows=np.array([n])
-        )
-        self._references = np.concatenate([np.bincount(problem.indices, minlength=n), np.zeros(n, np.int64)])
-        # Rows, and commits of one agent: both below 2**31.
-        self._held = np.zeros((problem.indices.size, 2), np.int32)
-        self._held[:, SLOT] = np.repeat(np.arange(n, dtype=np.int32), np.diff(problem.indptr))
-        self._cursor = problem.indptr[:-1].copy()
-        self._scratch = np.empty((2, problem.dimension))
+        self._versions = np.zeros((n, 2), np.int32)  # commits of one agent are below 2**31
+        self._broadcast = np.array([NOBODY, 0, 0, 0])
+        # What a neighbour knows at first is the start, one row an agent. Memory of the others is not touched before
+        # they are needed.
+        pool = np.empty((2 * n, p))
+        pool[:n] = self.theta
+        none = np.empty(0, np.int64)
+        mail = InFlight.of(p)._replace(payloads=pool, free=none, free_rows=np.array([0]))
+        self._apart = Apart(mail, none, np.empty((0, 2), np.int32), np.empty(0, np.int32), none)
+        self._scratch = np.empty((2, p))
 
     def feed(self, events: np.ndarray, noise: np.ndarray) -> None:
         """See `ModelReplay.feed`."""
@@ -231,7 +319,7 @@ class GraphReplay(replays.LearningReplay):
         back = np.flatnonzero((events["kind"] == JOIN) & (events["version"] >= 0))
         start = 0
         for place in back.tolist():
-            self._replay(events[start:place], noise)
+            self._replay(events[start : place + 1], noise)
             self._come_back(int(events["agent"][place]), int(events["peer"][place]))
             start = place + 1
         self._replay(events[start:], noise)
@@ -242,25 +330,44 @@ class GraphReplay(replays.LearningReplay):
         self.theta[i] = self.theta[peer] if peer >= 0 else self._start[i]
         self._models.known[i] = UNKNOWN
         # What its neighbours hold is no longer its model, whatever the number of the version.
-        self._versions[i] = -1
+        self._versions[i, NEWEST] = -1
         if self._track:
             new, _ = evaluate(self._records, i, self.theta[i], np.empty(0))
             replays.track_objective(i, old, np.empty_like(old), True, new, self._models, self._graph)
 
     def _replay(self, events: np.ndarray, noise: np.ndarray) -> None:
-        problem, at = self._problem, 0
+        at = 0
         while at < events.size:
             status, at = replay(
-                events, at, self._models, self._versions, self.mail, self._references, self._held, self._cursor,
-                self.counters, self._graph, problem.reverse, problem.alpha, self._records, self._grid, self._batch,
-                self.violations, self._without_release, noise, self._track, self._scratch,
+                events, at, self._models, self._versions, self._broadcast, self._apart, self.counters, self._graph,
+                self._problem.alpha, self._records, self._grid, self._batch, self.violations, self._without_release,
+                noise, self._track, self._scratch,
             )  # fmt: skip
-            if status != DONE:
-                self.mail = self.mail.with_room(status)
-                more = self.mail.free.size - self._references.size
-                self._references = np.concatenate([self._references, np.zeros(more, np.int64)])
+            if status == NONE_APART:
+                self._apart = self._prepare_apart()
+            elif status != DONE:
+                mail = self._apart.mail.with_room(status)
+                more = np.zeros(mail.free.size - self._apart.references.size, np.int64)
+                references = np.concatenate([self._apart.references, more])
+                self._apart = self._apart._replace(mail=mail, references=references)
+
+    def _prepare_apart(self) -> Apart:
+        """Room for what is known of agents that are apart, where none was so far."""
+        problem, n = self._problem, self._problem.agents
+        # Each agent's version is held by its neighbours.
+        references = np.concatenate([np.diff(problem.indptr), np.zeros(n, np.int64)])
+        free = np.arange(2 * n)[::-1].astype(np.int64)
+        mail = self._apart.mail._replace(free=free, free_rows=np.array([n]))
+        held = np.empty((problem.indices.size, 2), np.int32)  # rows are below 2**31, too
+        return Apart(mail, references, held, problem.reverse, problem.indptr[:-1].copy())
+
+    @property
+    def mail(self) -> InFlight:
+        """Versions of agents that are apart, and their messages on the way."""
+        return self._apart.mail
 
     @property
     def versions_held(self) -> int:
         """Versions that someone holds or that are on their way."""
-        return self.mail.messages
+        held = self.mail.messages if self._apart.cursor.size else self._problem.agents
+        return held + int(self._broadcast[SENDER] != NOBODY)
