@@ -9,7 +9,7 @@ uses an instruction of the processor.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,75 @@ def unit_uniform(key, agents, numbers, out):  # type: ignore[no-untyped-def]
             words = philox_block(key, agents[r], numbers[r] * blocks + b, 0, 0)
             for lane in range(min(4, p - (b << 2))):
                 out[r, (b << 2) + lane] = unit(words[lane])
+
+
+@njit()
+def _fill_together(key, edges, widths, heights, normals, parts):  # type: ignore[no-untyped-def]
+    left = np.empty(len(normals), np.int64)
+    count = 0
+    for i in range(len(normals)):
+        place, words, is_tail = 0, philox_block(key, i, 0), False
+        for c in range(normals.shape[1]):
+            while True:
+                word = words[place & 3]
+                place += 1
+                if place & 3 == 0:
+                    words = philox_block(key, i, place >> 2)
+                layer, size = word & np.uint64(255), (word >> np.uint64(9)) & np.uint64(0x000FFFFFFFFFFFFF)
+                x = float(size) * widths[layer]
+                normals[i, c] = -x if word & np.uint64(256) else x
+                if size < edges[layer]:
+                    break
+                is_tail |= layer == 0
+                if is_tail:
+                    break
+                u = unit(words[place & 3])
+                place += 1
+                if place & 3 == 0:
+                    words = philox_block(key, i, place >> 2)
+                low = heights[layer]
+                if (heights[layer - np.uint64(1)] - low) * u + low < math.exp(-0.5 * x * x):
+                    break
+        if is_tail:
+            left[count] = i
+            count += 1
+            continue
+        for part in parts:
+            for c in range(part.shape[1]):
+                part[i, c] = unit(words[place & 3])
+                place += 1
+                if place & 3 == 0:
+                    words = philox_block(key, i, place >> 2)
+    return left[:count]
+
+
+def fill_together(key: np.ndarray, normals: np.ndarray, uniforms: Sequence[np.ndarray]) -> list[int]:
+    """Fill arrays with what NumPy's generator draws for each agent: normal numbers, then uniform ones on [0, 1).
+
+    Normal numbers are found by the ziggurat of Marsaglia and Tsang (2000) with NumPy's 256 layers, which Numba has too.
+
+    Parameters
+    ----------
+    key : ndarray of uint64, shape (2,)
+    normals : ndarray, shape (agents, some)
+        Row i is drawn from the beginning of the stream of agent i.
+    uniforms : sequence of ndarray
+        C-contiguous, with as many numbers for each agent, one agent after the other; drawn one array after the other.
+
+    Returns
+    -------
+    list of int
+        The agents that are left to NumPy: a few, of which a number fell into the tail; all where Numba has no layers.
+    """
+    agents = len(normals)
+    try:
+        from numba.np.random import _constants as layers
+    except ImportError:
+        return list(range(agents))
+    tables = layers.ki_double, layers.wi_double, layers.fi_double
+    parts = tuple(part.reshape(agents, part.size // agents) for part in uniforms)
+    left: list[int] = _fill_together(key, *tables, normals, parts).tolist()
+    return left
 
 
 intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = extending.intrinsic

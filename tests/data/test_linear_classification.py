@@ -196,3 +196,16 @@ def test_local_models_are_as_accurate_as_known(dimension, known):
                 X, y, test_X, test_y = owned(data, owner)
                 accuracies.append(np.mean(np.sign(test_X @ fit(X, y)) == test_y))
     assert np.mean(accuracies) == pytest.approx(known, abs=0.02)
+
+
+@pytest.mark.parametrize("targets", [{"kind": "common", "spread": 0.3}, {"kind": "subspace", "dimension": 3}])
+def test_agents_draw_the_same_records_among_few_and_among_many(targets):
+    """Compiled code draws for many agents, NumPy for few; of so many normal numbers some are in a tail."""
+    source = {"dimension": 6, "points": 3, "test_points": 2, "targets": targets}
+    few, many = generate(agents=9_999, **source), generate(agents=10_001, **source)
+    assert (many.X[: len(few.X)] == few.X).all()
+    assert (few.y == many.y[: len(few.y)]).all()
+    assert (few.test_X == many.test_X[: len(few.test_X)]).all()
+    assert (few.test_y == many.test_y[: len(few.test_y)]).all()
+    assert (few.targets == many.targets[:9_999]).all()
+    assert generate(agents=10_000, **source | {"test_points": 0}).test_X.size == 0

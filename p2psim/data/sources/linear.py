@@ -6,7 +6,7 @@ changes nobody's records.
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -34,7 +34,15 @@ from p2psim.data.scaling import pull_within
 
 
 class FeatureDistribution(Options):
-    """Base of distributions of the features."""
+    """Base of distributions of the features.
+
+    Attributes
+    ----------
+    is_uniform : bool
+        Whether `draw` fills with uniform draws on [0, 1), one after the other.
+    """
+
+    is_uniform: ClassVar[bool] = False
 
     @abstractmethod
     def draw(self, random: np.random.Generator, X: np.ndarray) -> None:
@@ -88,6 +96,8 @@ class UniformFeatures(FeatureDistribution):
     kind: Literal["uniform"] = "uniform"
     bound: Positive = Field(1.0, description="largest |x_j|")
 
+    is_uniform: ClassVar[bool] = True
+
     def draw(self, random: np.random.Generator, X: np.ndarray) -> None:
         """Fill X with numbers on [0, 1)."""
         random.random(out=X)
@@ -103,6 +113,10 @@ class UniformFeatures(FeatureDistribution):
 
 
 Features = ByKind[L1BallFeatures | GaussianFeatures | UniformFeatures]
+
+
+#: From so many agents on, compiled code draws for them, as it takes a second or two to compile.
+_MANY = 10_000
 
 
 def _points_kind(value: Any) -> str:
@@ -178,10 +192,10 @@ class _LinearSource(DataSource):
         labels = tuple(map(str, range(agents))) if request.labels is None else request.labels
         return per_agent(self.points, labels, key="data.source.points").astype(np.int64)
 
-    def _streams(self, key: np.ndarray, agents: int) -> Iterator[np.random.Generator]:
+    def _streams(self, key: np.ndarray, agents: Iterable[int]) -> Iterator[np.random.Generator]:
         """Each agent's stream after its number of records; one generator, which the next agent moves."""
         rewound = Rewound(key)
-        for agent in range(agents):
+        for agent in agents:
             random = rewound.at(agent)
             if isinstance(self.points, Distribution):
                 _draw_size(self.points, random)
@@ -231,7 +245,7 @@ class LinearRegression(_LinearSource):
         offsets = offsets_of(sizes)
         X, y = np.empty((offsets[-1], p)), np.empty(offsets[-1])
         for stream, (start, stop) in zip(
-            self._streams(request.key, sizes.size), pairwise(offsets.tolist()), strict=True
+            self._streams(request.key, range(sizes.size)), pairwise(offsets.tolist()), strict=True
         ):
             self.x.draw(stream, X[start:stop])
             stream.standard_normal(out=y[start:stop])
@@ -337,15 +351,19 @@ class LinearClassification(_LinearSource):
         shared /= np.linalg.norm(shared)
         X, test_X = np.empty((offsets[-1], p)), np.empty((test_offsets[-1], p))
         chances, normals = np.empty(offsets[-1]), np.empty((sizes.size, self.targets.normals(p)))
-        for stream, target, (start, stop), first in zip(
-            self._streams(request.key, sizes.size), normals, pairwise(offsets.tolist()),
-            test_offsets[:-1].tolist(), strict=True,
-        ):  # fmt: skip
-            stream.standard_normal(out=target)
+        left: Sequence[int] = range(sizes.size)
+        if sizes.size >= _MANY and self.x.is_uniform and isinstance(self.points, int):
+            from p2psim.core.philox import fill_together
+
+            left = fill_together(request.key, normals, (X, chances, test_X))
+        bounds = offsets.tolist()
+        for agent, stream in zip(left, self._streams(request.key, left), strict=True):
+            start, stop = bounds[agent], bounds[agent + 1]
+            stream.standard_normal(out=normals[agent])
             self.x.draw(stream, X[start:stop])
             stream.random(out=chances[start:stop])
             if tests:
-                self.x.draw(stream, test_X[first : first + tests])
+                self.x.draw(stream, test_X[agent * tests : (agent + 1) * tests])
         stream = generator(request.key, PUBLIC)
         target, public = stream.standard_normal((1, normals.shape[1])), np.empty((request.public, p))
         self.x.draw(stream, public)
