@@ -25,7 +25,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
+        # A list may have an entry for each of a million agents.
+        return list(value) if set(map(type, value)) <= {int, str} else [plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     return value

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from p2psim.core import __version__
 from p2psim.core.errors import FolderError
@@ -184,13 +185,45 @@ def dump(manifest: Manifest) -> str:
             name: {"bytes": size, "sha256": sha} for name, (size, sha) in sorted(manifest.files.items())
         },
     }
-    head, empty, rest = _strict(tree, indent=2).partition('\n  "cells": [')
+    head, empty, rest = indented(tree).partition('\n  "cells": [')
     return sealed(head + empty + ",".join(f"\n    {cell}" for cell in cells) + "\n  " + rest)
 
 
-def _strict(tree: Any, indent: int | None = None) -> str:
+def _strict(tree: Any, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
     """JSON without numbers that are none; with an indent, Python's own slow encoder writes it."""
-    return json.dumps(tree, indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(tree, indent=indent, ensure_ascii=False, allow_nan=False, separators=separators)
+
+
+#: Lists of more numbers or words are encoded apart from the rest.
+_LONG = 1000
+
+
+def indented(tree: dict[str, Any]) -> str:
+    """Strict JSON text with an entry on each line.
+
+    With indentation Python's encoder is not compiled, and would take seconds for a list with an entry per agent: long
+    lists are encoded without, and the indentation is part of what separates their entries.
+    """
+    mark, long = uuid4().hex, list[list[Any]]()
+
+    def short(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: short(entry) for key, entry in value.items()}
+        if not isinstance(value, list):
+            return value
+        if len(value) <= _LONG or not set(map(type, value)) <= {int, float, str}:
+            return [short(entry) for entry in value]
+        long.append(value)
+        return f"{mark}{len(long) - 1}"
+
+    def encoded(found: re.Match[str]) -> str:
+        outer = "\n" + found[1]
+        inner = outer + "  "
+        text = _strict(long[int(found[3])], separators=("," + inner, ""))
+        return f"{found[1]}{found[2]}[{inner}{text[1:-1]}{outer}]"
+
+    text = _strict(short(tree), indent=2)
+    return re.sub(rf'^( *)(.*)"{mark}(\d+)"', encoded, text, flags=re.MULTILINE) if long else text
 
 
 def _by_cell(entries: Mapping[RunKey, Any]) -> dict[str, dict[int, Any]]:

@@ -1,5 +1,6 @@
 """Every whole number that the store holds is checked against the range of its column before anything is written."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from p2psim.cli.main import main
 from p2psim.core.errors import InputError
 from p2psim.core.faults import schema_of
 from p2psim.runs.describing import resolved_text
-from p2psim.runs.manifest import Manifest
+from p2psim.runs.manifest import Manifest, indented
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
 
@@ -119,3 +120,17 @@ def test_numbers_of_very_many_agents_do_not_make_the_written_scenario_too_large_
         "features": [{"kind": "standardise"}, {"kind": "pca", "directions": [[1.0, 0.0]]}],
         "scale": {"x": {"radius": 1.5}},
     }
+
+
+LEAVES = st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
+LISTS = st.lists(LEAVES, max_size=3).flatmap(lambda few: st.sampled_from([few, 400 * few, 1200 * few]))
+TREES = st.dictionaries(
+    st.text(max_size=3),
+    st.recursive(LISTS | st.booleans(), lambda inner: st.lists(inner, max_size=3)),
+    max_size=3,
+)
+
+
+@given(tree=st.dictionaries(st.text(max_size=3), TREES, max_size=3))
+def test_a_list_with_an_entry_for_each_of_many_agents_is_written_as_any_other(tree: dict[str, Any]) -> None:
+    assert indented(tree) == json.dumps(tree, indent=2, ensure_ascii=False)
