@@ -101,7 +101,7 @@ def graph_work(engine: str, agents: int) -> None:
     ]
     (cell,) = cells(Scenario.load(HERE / "graph.yaml", sets))
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder))
+        workspace = Workspace(Path(folder), alone=True)
         simulate(cell.scenario, 1, workspace)  # data, graph, compilation, first use
         start = time.process_time()
         outcome = simulate(cell.scenario, 0, workspace)
@@ -119,7 +119,7 @@ def work(engine: str, replicas: int, single_budget: bool) -> None:
     sets = [f"network.engine={engine}"] + (["sweep={privacy.epsilon: [1]}"] if single_budget else [])
     grid, options = cells(Scenario.load(HERE / "star.yaml", sets)), BatchOptions()
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder))
+        workspace = Workspace(Path(folder), alone=True)
 
         def commits_of(numbers: range) -> int:
             items = [(cell.index, replica) for replica in numbers for cell in grid]

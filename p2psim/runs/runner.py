@@ -198,7 +198,8 @@ class Study:
             )
             if options.executor == "local" and (options.jobs or 1) > 1 and len(work.items) > 1:
                 warm_up()
-            workspace = Workspace(Path(directory))
+            alone = options.jobs == 1 or options.only or (work.rule is None and len(work.items) == 1)
+            workspace = Workspace(Path(directory), options.executor == "local" and bool(alone))
             fitted, facts = self.prepare(workspace, work) if work.items else ({}, {})
             if content is not None and not work.items and self._is_complete(content, work):
                 compaction.keep_figures(folder, content.manifest, scenario)

@@ -45,11 +45,14 @@ class Workspace:
     ----------
     directory : Path or None
         May be shared by several processes; with None, cases are kept in memory alone.
+    alone : bool
+        Whether no other process reads them: a case is then written when it is no longer kept open, and not before.
     """
 
-    def __init__(self, directory: Path | None):
-        self.directory = directory
+    def __init__(self, directory: Path | None, alone: bool = False):
+        self.directory, self._alone = directory, alone
         self._open: OrderedDict[str, PreparedData] = OrderedDict()
+        self._unwritten: set[str] = set()
         # Identifiers by the ids of the sections, which cells share; the scenario is kept, so that the ids stay theirs.
         self._known: OrderedDict[tuple[int | None, ...], tuple[Scenario, str]] = OrderedDict()
 
@@ -70,20 +73,25 @@ class Workspace:
             case = _read(place)
         else:
             case = _make(problem_id, scenario, replica)
-            if place is not None:
+            if place is not None and self._alone:
+                self._unwritten.add(problem_id)
+            elif place is not None:
                 _write(case, place)
                 case = _read(place)
         self._open[problem_id] = case
         while len(self._open) > _OPEN:
-            self._open.popitem(last=False)
+            other, oldest = self._open.popitem(last=False)
+            if self.directory is not None and other in self._unwritten:
+                self._unwritten.remove(other)
+                _write(oldest, self.directory / other)
         return case
 
     def problems(self) -> list[str]:
-        """Identifiers of the cases on disk."""
+        """Identifiers of the cases on disk, or kept for this process alone."""
         if self.directory is None or not self.directory.is_dir():
             return []
-        folders = (path.name for path in self.directory.iterdir() if path.is_dir())
-        return sorted(name for name in folders if "." not in name)
+        folders = {path.name for path in self.directory.iterdir() if path.is_dir()}
+        return sorted(name for name in folders | self._unwritten if "." not in name)
 
     def arrays(self, problem_id: str) -> dict[str, np.ndarray]:
         """Arrays of a case, for the run folder.

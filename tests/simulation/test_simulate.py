@@ -274,6 +274,27 @@ def test_workspace_gives_the_same_case_from_memory_and_disk(tmp_path):
     assert all(np.array_equal(arrays[name], reread[name]) for name in arrays)
 
 
+def test_cases_that_no_other_process_reads_are_the_same_kept_let_go_and_read_again(tmp_path):
+    """Ten cases, of which a workspace keeps fewer open; the first is written then, and no redrawn one ever is."""
+    studies = [scenario({"data.redraw": "never", "seed": seed}) for seed in range(10)]
+    shared, alone = Workspace(tmp_path / "shared"), Workspace(tmp_path / "alone", alone=True)
+    (tmp_path / "alone").mkdir()
+    first = alone.case(studies[0], 0)
+    assert alone.problems() == [first.problem_id]
+    assert not list((tmp_path / "alone").iterdir())
+    for study in [*studies, *studies]:
+        case, other = alone.case(study, 0), shared.case(study, 0)
+        assert (case.problem_id, case.labels, case.fitted) == (other.problem_id, other.labels, other.fitted)
+        assert {name: array.tobytes() for name, array in case.arrays.items()} == {
+            name: array.tobytes() for name, array in other.arrays.items()
+        }
+    assert alone.problems() == shared.problems()
+    assert alone.arrays(first.problem_id).keys() == first.arrays.keys()
+    for replica in range(10):
+        alone.case(scenario(), replica)
+    assert alone.problems() == shared.problems()
+
+
 def test_redrawn_data_stays_off_the_disk(tmp_path):
     workspace = Workspace(tmp_path)
     workspace.case(scenario(), 0)
