@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -83,6 +84,18 @@ class Graph:
     def weights_of(self, agent: int) -> np.ndarray:
         """W_ij for each of `of`."""
         return self.weights[self.indptr[agent] : self.indptr[agent + 1]]
+
+    @cached_property
+    def parts(self) -> int:
+        """Number of parts that no link joins; a star is one."""
+        if self.star:
+            return 1
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        matrix = csr_array((self.weights, self.indices, self.indptr), shape=(self.agents, self.agents))
+        # Links go both ways, so that parts are strong ones too: SciPy then needs no transposed copy.
+        return int(connected_components(matrix, connection="strong")[0])
 
     def degrees(self) -> np.ndarray:
         """D_ii, the sum of each agent's weights, shape (n,)."""
@@ -168,15 +181,7 @@ def without_links(links: Graph) -> np.ndarray:
 
 def components(links: Graph) -> int:
     """Number of parts that no link joins; a star is one."""
-    if links.star:
-        return 1
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    shape = (links.agents, links.agents)
-    matrix = csr_array((links.weights, links.indices, links.indptr), shape=shape)
-    # Links go both ways, so that parts are strong ones too: SciPy then needs no transposed copy.
-    return int(connected_components(matrix, connection="strong")[0])
+    return links.parts
 
 
 def checked_links(

@@ -156,8 +156,11 @@ def plan(
         raise MeaningError("privacy.allocation", f"{message}; {mechanism.kind} noise has none: give another")
     # An infinite budget cannot be spent, so it limits nobody: such a run is the noiseless one.
     releases = np.full(shares.size, UNLIMITED)
-    for agent in np.flatnonzero(limited):
-        releases[agent] = allocation.limit(horizon, float(shares[agent]), float(expected[agent]))
+    # What is expected of an agent follows from its share; a million agents may have the same.
+    distinct, place = np.unique(shares[limited], return_inverse=True)
+    wakes = np.maximum(1.0, np.rint(horizon * distinct)).tolist()
+    limits = [allocation.limit(horizon, *one) for one in zip(distinct.tolist(), wakes, strict=True)]
+    releases[limited] = np.array(limits, dtype=np.int64)[place]
     if never:
         releases[:] = 0
     moved = np.divide(2 * bound, divisors, out=np.zeros(shares.size), where=divisors > 0)
