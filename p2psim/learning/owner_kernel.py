@@ -292,10 +292,10 @@ def evaluate(records, i, theta, out):  # type: ignore[no-untyped-def]
             total += math.log(product)
             product, factors = 1.0, 0
         if watched:
-            longest = max(
-                abs(d0) * norms[r], abs(d1) * norms[r + 1], abs(d2) * norms[r + 2], abs(d3) * norms[r + 3]
-            )
-            exceeded |= longest > bound
+            exceeded |= abs(d0) * norms[r] > bound
+            exceeded |= abs(d1) * norms[r + 1] > bound
+            exceeded |= abs(d2) * norms[r + 2] > bound
+            exceeded |= abs(d3) * norms[r + 3] > bound
             d0, d1 = clipped(d0, norms[r], clip), clipped(d1, norms[r + 1], clip)
             d2, d3 = clipped(d2, norms[r + 2], clip), clipped(d3, norms[r + 3], clip)
         for a in range(out.size):

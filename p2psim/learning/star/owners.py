@@ -86,7 +86,8 @@ def mean_gradient_from_mended_sums(owners, i, theta, out):  # type: ignore[no-un
         root = math.sqrt(owners.gram[i, a, a])
         roots += root
         scores += root * abs(theta[a])
-        square += (theta[a] - owners.centre[a]) ** 2
+        gap = theta[a] - owners.centre[a]
+        square += gap * gap
     if not 2.0 * roots * scores <= _LARGEST_SUMS * clip:
         return False
     mean_gradient_from_sums(owners.gram[i], owners.moment[i], theta, out)

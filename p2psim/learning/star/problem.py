@@ -43,11 +43,13 @@ _ROWS = 1 << 16
 LOWEST = 1e-9
 
 
-@njit()
-def quadratic_gap(theta, centre, hessian, slope_there):  # type: ignore[no-untyped-def]
-    """sᵀd + dᵀHd with d = θ − centre, for each row of ``theta``: the same for a row alone and among others."""
+@njit(allocates=False)
+def quadratic_gap(theta, centre, hessian, slope_there, gap, s, out):  # type: ignore[no-untyped-def]
+    """Write sᵀd + dᵀHd with d = θ − centre to ``out``, for each row of ``theta``: the same alone and among others.
+
+    ``gap`` and ``s``, shape (p,) each, are room.
+    """
     rows, p = theta.shape
-    out, gap, s = np.empty(rows), np.empty(p), np.empty(p)
     for k in range(rows):
         for a in range(p):
             gap[a], s[a] = theta[k, a] - centre[a], slope_there[a]
@@ -56,7 +58,6 @@ def quadratic_gap(theta, centre, hessian, slope_there):  # type: ignore[no-untyp
         for a in range(p):
             total += s[a] * gap[a]
         out[k] = total
-    return out
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,9 @@ class StarProblem:
         if not self.loss.is_squared_error:
             return self.checked(self.fitness(theta) / self.minimum - 1.0, theta)
         hessian, slope = self._expansion
-        return self.checked(quadratic_gap(theta, self.optimum, hessian, slope) / self.minimum, theta)
+        gaps, (gap, s) = np.empty(len(theta)), np.empty((2, self.dimension))
+        quadratic_gap(theta, self.optimum, hessian, slope, gap, s, gaps)
+        return self.checked(gaps / self.minimum, theta)
 
     def checked(self, psi: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """ψ as it is, shape (rows,), where no row of ``theta``, shape (rows, p), is better than θ* beyond rounding.
