@@ -94,7 +94,7 @@ def test_a_machine_that_becomes_busy_gives_a_range(monkeypatch: pytest.MonkeyPat
         now[0] += 0.001 if now[0] < 0.5 else 0.003
         return now[0]
 
-    study = small.scenario(replicas=1000)
+    study = small.scenario(replicas=100_000)
     flown(study)  # imports
     monkeypatch.setattr(time, "perf_counter", look)
     found = flown(study)
