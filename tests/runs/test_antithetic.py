@@ -39,7 +39,7 @@ def test_mirrored_noise_tells_nothing_new(tmp_path: Path, monkeypatch: pytest.Mo
         return -noise
 
     monkeypatch.setattr(Plan, "noise", mirrored)
-    monkeypatch.setattr(simulate, "simulated_at_once", lambda *given: 1)  # the noise of one replica after the other
+    monkeypatch.setattr(simulate, "simulated_at_once", lambda *given: 1)
     mirror = finals(tmp_path / "mirror", study)
     assert not np.array_equal(plain, mirror)
     correlation = float(np.corrcoef(plain, mirror)[0, 1])
