@@ -170,7 +170,7 @@ def _pipeline() -> Any:
 _PACKAGE = Path(__file__).parents[1]
 
 #: Where sources that are compiled, or give constants to such, may be.
-SOURCES = ("core/*.py", "network/**/*.py", "learning/**/*.py", "privacy/*.py")
+SOURCES = ("core/*.py", "network/**/*.py", "learning/**/*.py", "privacy/*.py", "theory/forecasts/*.py")
 
 #: Caches of other sources are removed when they have not been used for so long.
 _KEEP_SECONDS = 7 * 86400.0
