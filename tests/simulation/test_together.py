@@ -1,5 +1,7 @@
 """Several replicas of a cell that are simulated at once give the same bytes as each alone, whatever befalls one."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from test_simulate import digest
 from p2psim.core.errors import MeaningError
 from p2psim.core.events import COMMIT, EVENT, WAKE
 from p2psim.core.randomness import Streams
+from p2psim.network.exchanges.request import Request
 from p2psim.privacy.mechanisms import Laplace
 from p2psim.runs.batches import BatchOptions, run_batch, turns_of
 from p2psim.scenario.cells import cells
@@ -94,6 +97,11 @@ def test_what_needs_more_is_simulated_one_by_one(workspace, more):
     assert simulated_at_once(scenario(SHORT | more), workspace) == 1
 
 
+def test_one_of_many_owners_is_simulated_alone(workspace):
+    owners = {"network.topology.agents": 3000, "data.source.points": 9}
+    assert simulated_at_once(scenario(SHORT | owners), workspace) == 1
+
+
 def test_a_long_one_is_simulated_alone(workspace):
     assert simulated_at_once(scenario(SHORT | {"learning.algorithm.horizon": 10**6}), workspace) == 1
 
@@ -165,3 +173,25 @@ def test_every_item_is_in_one_turn(workspace, wanted, check):
         assert len(turn) == 1 or simulated_at_once(grid[position].scenario, workspace) >= len(turn)
     if check:
         assert all(len(turn) == 1 for turn in turns)
+
+
+def test_where_most_messages_are_lost_replicas_are_simulated_one_by_one(workspace):
+    """There are a hundred times as many events, which nobody wants in memory for many replicas."""
+    study = scenario(SHORT | {"network.channel": {"loss": 0.9}})
+    grid, items = cells(study), [(0, replica) for replica in range(4)]
+    assert simulated_at_once(grid[0].scenario, workspace) > 1
+    result = run_batch(grid, items, workspace, BatchOptions())
+    assert (result.done, result.failed) == (4, {})
+    assert simulated_at_once(grid[0].scenario, workspace) == 1
+
+
+class Asking(Request):
+    """An exchange of one's own, which only SimPy knows."""
+
+    kind: Literal["asking"] = "asking"  # type: ignore[assignment]
+
+
+def test_an_exchange_of_ones_own_is_simulated_by_simpy(workspace):
+    study = scenario(SHORT)
+    network = study.network.model_copy(update={"exchange": Asking()})
+    assert simulated_at_once(study.model_copy(update={"network": network}), workspace) == 1

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from p2psim.network.spec import CompiledExchange
 
 _MOST = np.iinfo(np.int64).max
+#: How many times a chunk the events of several runs may be.
+_GROWN = 4
 
 #: Writes events to an array, and returns how many.
 Fill = Callable[[np.ndarray], int]
@@ -354,17 +356,18 @@ class RunsTogether(NamedTuple):
     made: np.ndarray
 
 
-def run_together(network: Network) -> Callable[[RunSetup, Sequence[Streams]], RunsTogether] | None:
+def run_together(network: Network) -> Callable[[RunSetup, Sequence[Streams]], RunsTogether | None] | None:
     """What makes the events of several runs of a network at once, which differ in their streams alone; None if nothing.
 
-    Runs of a star where no message takes time are so short that calls of Python would take as long as they do.
+    Runs of a star where no message takes time are so short that calls of Python would take as long as they do. It
+    gives up, and returns None, where all events together are many times a chunk: of a network that loses most messages.
     """
     if not _takes_no_time(network) or network.exchange.compiled(network.links).pattern != "request":
         return None
     return partial(_runs_together, Masks.of(network))
 
 
-def _runs_together(masks: Masks, setup: RunSetup, streams: Sequence[Streams]) -> RunsTogether:
+def _runs_together(masks: Masks, setup: RunSetup, streams: Sequence[Streams]) -> RunsTogether | None:
     network, rates, _, limits, commits, time, _ = setup
     runs, n, most = len(streams), rates.size, _MOST if commits is None else commits
     keys = np.array([one.key("clocks") for one in streams])
@@ -377,7 +380,7 @@ def _runs_together(masks: Masks, setup: RunSetup, streams: Sequence[Streams]) ->
     times, agents = np.empty(n), np.empty(n, np.int32)
     places, begun, drawn = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n + 1, np.int64)
     room = setup.chunk
-    while True:
+    while room <= _GROWN * setup.chunk:
         out = st.records(room, EVENT)
         whole = _fill_each(
             out, bounds, ends, made, keys, miss_keys, loss_keys, rates, masks.misses, masks.chances,
@@ -387,3 +390,4 @@ def _runs_together(masks: Masks, setup: RunSetup, streams: Sequence[Streams]) ->
         if whole == runs:
             return RunsTogether(out[: bounds[-1]], bounds, [st.ENDS[end] for end in ends.tolist()], made)
         room *= 2
+    return None

@@ -142,8 +142,8 @@ class RecordedLearnerReplay(Replay):
 
 #: Bytes of the events of simulations that are made together: what a processor's cache may hold.
 _BYTES = 4 << 20
-#: The most simulations that are made together.
-_MOST = 64
+#: The most simulations that are made together, and agents of all of them.
+_MOST, _AGENTS = 64, 4096
 
 
 class Bundle(NamedTuple):
@@ -214,6 +214,11 @@ def together(cell: Any) -> Together | None:
     Parameters
     ----------
     cell : PreparedCell
+
+    Raises
+    ------
+    InputError
+        If its events cannot be made.
     """
     record, setup = cell.scenario.record, cell.setup
     if (
@@ -223,7 +228,10 @@ def together(cell: Any) -> Together | None:
         or not isinstance(record.every, int)
     ):
         return None
-    if setup.commits is None or setup.time is not None or cell.scenario.network.engine == "simpy":
+    if setup.commits is None or setup.time is not None:
+        return None
+    # As for a single run, so that what is refused there is refused here, and parts of users are left to SimPy.
+    if setup.events(Streams(), cell.scenario.network.engine).engine != "array":
         return None
     from p2psim.network.compiled_engine.engine import run_together
 
@@ -243,22 +251,32 @@ class Together:
         From `p2psim.network.compiled_engine.engine.run_together`.
     """
 
-    def __init__(self, cell: Any, make: Callable[[RunSetup, Sequence[Streams]], RunsTogether]):
+    def __init__(self, cell: Any, make: Callable[[RunSetup, Sequence[Streams]], RunsTogether | None]):
         self._cell, self._make, setup = cell, make, cell.setup
         assert setup.commits is not None
         #: So many events has a run where nothing is lost and nobody is turned away.
         self._events = setup.commits * setup.network.exchange.events_per_commit
         #: How many replicas to play at once.
-        self.most = int(min(_MOST, _BYTES // (self._events * EVENT.itemsize)))
+        agents = setup.network.links.agents
+        self.most = int(min(_MOST, _BYTES // (self._events * EVENT.itemsize), _AGENTS // agents))
 
     def bundle(self, streams: Sequence[Streams]) -> Bundle:
-        """Events and unit noise of replicas, by their random streams."""
+        """Events and unit noise of replicas, by their random streams.
+
+        Raises
+        ------
+        SimulationError
+            If they have far more events than where nothing is lost; `most` is 1 from then on.
+        """
         setup, n = self._cell.setup, self._cell.setup.network.links.agents
         room = len(streams) * (self._events + 8) + 64
         run = RunSetup(
             setup.network, setup.network.known_rates, streams[0], setup.limits, setup.commits, None, room
         )
         runs = self._make(run, streams)
+        if runs is None:
+            self.most = 1
+            raise SimulationError("replicas with so many events are to be simulated one by one")
         events, bounds = runs.events, runs.bounds
         releases, ends = releases_of_runs(events, bounds, n)
         unit = np.empty((releases.agents.size, setup.dimension))
