@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from p2psim.privacy.shares import Releases
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.record import RecordSection
 from p2psim.simulation.algorithms import PreparedCell, adapter_of
-from p2psim.simulation.algorithms.learner_replay import Bundle, Together, together
 from p2psim.simulation.algorithms.replay import ReplaySetup
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.workspace import Workspace
+
+if TYPE_CHECKING:
+    from p2psim.simulation.algorithms.learner_replay import Bundle, Together
 
 #: A replica whose events and noise take more bytes than this is made anew for every cell.
 KEEP_BYTES = 256 * 2**20
@@ -104,8 +106,8 @@ class EventCache:
         self._of_bundle: tuple[object, ...] = ()
 
     def bundle(
-        self, setup: ReplaySetup, streams: Sequence[Streams], record: RecordSection, together: Together
-    ) -> Bundle:
+        self, setup: ReplaySetup, streams: Sequence[Streams], record: RecordSection, together: "Together"
+    ) -> "Bundle":
         """Several replicas together, of which this is recorded."""
         key = setup.key, streams, record.every, record.events
         if key != self._of_bundle:
@@ -140,20 +142,11 @@ class Session:
         self.workspace = Workspace(None)
         self._used: Workspace | None = None
         self.events = EventCache()
-        self._together: OrderedDict[int, tuple[PreparedCell, Together | None]] = OrderedDict()
         # By the scenario's id and, where each replica draws its own, the replica; with the scenario, so that its id
         # stays its own.
         self.cells: OrderedDict[tuple[int, int | None], tuple[Scenario, PreparedData, PreparedCell]] = (
             OrderedDict()
         )
-
-    def together(self, cell: PreparedCell) -> Together | None:
-        """What simulates several replicas of a cell of this session at once, if anything does."""
-        if id(cell) not in self._together or self._together[id(cell)][0] is not cell:
-            while len(self._together) > _KEPT_CELLS:
-                self._together.popitem(last=False)
-            self._together[id(cell)] = cell, together(cell)
-        return self._together[id(cell)][1]
 
     def cell(
         self, scenario: Scenario, replica: int, workspace: Workspace

@@ -122,7 +122,7 @@ def simulated_at_once(scenario: Scenario, workspace: Workspace) -> int:
     """How many replicas of a cell `simulate_together` takes at once; 1 where `simulate` takes one after the other."""
     if draws_anew(scenario):
         return 1
-    together = SESSION.together(SESSION.cell(scenario, 0, workspace)[1])
+    together = SESSION.cell(scenario, 0, workspace)[1].together
     return 1 if together is None else together.most
 
 
@@ -147,7 +147,7 @@ def simulate_together(
         If one of them cannot be simulated: which, `simulate` shows one by one.
     """
     case, cell = SESSION.cell(scenario, replicas[0], workspace)
-    setup, record, together = cell.setup, scenario.record, SESSION.together(cell)
+    setup, record, together = cell.setup, scenario.record, cell.together
     assert together is not None
     streams = [streams_of(scenario, replica) for replica in replicas]
     replayed = together.play(SESSION.events.bundle(setup, streams, record, together))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from p2psim.scenario.notices import Compared
 from p2psim.simulation.algorithms.replay import RecordedReplica, Replay, ReplaySetup
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.recorder import Observer, observers
+
+if TYPE_CHECKING:
+    from p2psim.simulation.algorithms.learner_replay import Together
 
 #: So many releases are accounted for before a run at most.
 _MOST_RELEASES = 1_000_000
@@ -208,9 +211,15 @@ class PreparedCell(ABC):
         return False
 
     @property
-    def plays_together(self) -> bool:
-        """Whether `p2psim.simulation.algorithms.learner_replay.Together` can replay and measure several replicas."""
-        return False
+    def together(self) -> "Together | None":
+        """What simulates several replicas at once; None where they are simulated one by one.
+
+        Raises
+        ------
+        InputError
+            If its events cannot be made.
+        """
+        return None
 
     def sampling(self, streams: Streams) -> Sampling | None:
         """How batches are drawn in a replica."""

@@ -221,12 +221,7 @@ def together(cell: Any) -> Together | None:
         If its events cannot be made.
     """
     record, setup = cell.scenario.record, cell.setup
-    if (
-        not cell.plays_together
-        or cell.observers
-        or setup.plan.clairvoyant
-        or not isinstance(record.every, int)
-    ):
+    if cell.observers or setup.plan.clairvoyant or not isinstance(record.every, int):
         return None
     if setup.commits is None or setup.time is not None:
         return None
@@ -245,8 +240,8 @@ class Together:
 
     Parameters
     ----------
-    cell : LearnerCell
-        That `plays_together`.
+    cell : StarCell
+        As of `together`.
     make : callable
         From `p2psim.network.compiled_engine.engine.run_together`.
     """

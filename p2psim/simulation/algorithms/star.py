@@ -20,6 +20,7 @@ from p2psim.scenario.model import Scenario
 from p2psim.simulation.algorithms import Facts, PrivacyOfAgents
 from p2psim.simulation.algorithms.agents import is_shared, long_run_frequencies
 from p2psim.simulation.algorithms.learner_cell import LearnerCell, star_algorithm
+from p2psim.simulation.algorithms.learner_replay import Together, together
 from p2psim.theory import noise_floor as floors
 from p2psim.theory import star
 
@@ -97,10 +98,10 @@ class StarCell(LearnerCell):
         """See `PreparedCell.has_data_dependent_step`."""
         return isinstance(star_algorithm(self.scenario).rho, RhoFromH)
 
-    @property
-    def plays_together(self) -> bool:
-        """See `PreparedCell.plays_together`."""
-        return not self._draws and not self.metrics.of_graph
+    @cached_property
+    def together(self) -> Together | None:
+        """See `PreparedCell.together`."""
+        return None if self._draws or self.metrics.of_graph else together(self)
 
     def facts(self, privacy: PrivacyOfAgents) -> Facts:
         """See `PreparedCell.facts`."""
