@@ -213,7 +213,8 @@ def together(cell: Any) -> Together | None:
 
     Parameters
     ----------
-    cell : PreparedCell
+    cell : StarCell
+        Without batches, and without metrics of graphs.
 
     Raises
     ------
