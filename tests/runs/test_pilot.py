@@ -299,9 +299,9 @@ def test_ranges_of_time(least: float, most: float, said: str) -> None:
 @pytest.mark.verification
 def test_forecast_is_right_within_a_factor_of_four(tmp_path: Path) -> None:
     """On the same machine at the same time; a factor of two is usual."""
-    study = small.scenario(replicas=500)
+    study = small.scenario(replicas=10_000)
     foretold = flown(study).most_seconds
     grid = cells(study)
-    items = [(cell.index, replica) for replica in range(500) for cell in grid]
+    items = [(cell.index, replica) for replica in range(10_000) for cell in grid]
     taken = run_batch(grid, items, Workspace(tmp_path), BatchOptions(), prepare=True).seconds
     assert taken / 4 < foretold < taken * 4
