@@ -20,7 +20,7 @@ from p2psim.simulation.workspace import Workspace
 
 #: Seconds that a batch should take: long beside handing it over, short beside a person's patience.
 BATCH_SECONDS = 1.0
-#: Bytes that its results should take: more is asked of the system again for each batch, page by page.
+#: Bytes that its results should take: of more, the system gives each batch fresh pages, which are dear.
 BATCH_BYTES = 32 << 20
 #: Errors of the machine, not of a simulation: going on would not help.
 _MACHINE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE}

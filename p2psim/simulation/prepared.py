@@ -76,7 +76,7 @@ class PreparedData:
     _made: dict[Any, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, name: str, depends: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """What is made of this case and some objects, made anew only where one of these is another object.
+        """What follows from this case and some objects, computed anew only where one of these is another object.
 
         Cells that differ in one section of a scenario have all other sections, and what follows from them, in common.
         Numbers, texts and None are compared by their value.

@@ -156,7 +156,7 @@ def marks_of_runs(
     kinds : ndarray of uint8
         Theirs.
     bounds : ndarray of int64, shape (runs + 1,)
-        Those of run r are from bounds[r] to bounds[r + 1]; each has a commit.
+        Those of run r are from bounds[r] to bounds[r + 1]. A run whose first event is at time 0 has a commit.
 
     Returns
     -------

@@ -40,7 +40,7 @@ class EventChunk:
 
 
 class PlayedReplica:
-    """Events and unit noise of a replica, in chunks: made as they are read, from memory where they were kept.
+    """Events and unit noise of a replica, in chunks: computed as they are read, from memory where they were kept.
 
     Parameters
     ----------

@@ -271,20 +271,9 @@ class IdealRun:
 
     def _wakes(self) -> tuple[Fill, int]:
         """What writes events wake by wake, and the room that it needs for one."""
-        network, masks, links, key = (
-            self._network,
-            self._masks,
-            self._masks.links,
-            self._streams.key("clocks"),
-        )
-        rates, progress, wire, time, misses = (
-            self._rates,
-            self._progress,
-            self._wire,
-            self._time,
-            masks.misses,
-        )
-        n = rates.size
+        network, masks, rates, key = self._network, self._masks, self._rates, self._streams.key("clocks")
+        links, misses, n = masks.links, masks.misses, rates.size
+        progress, wire, time = self._progress, self._wire, self._time
         times, agents = np.empty(n), np.empty(n, np.int32)
         ideal.first_ticks(key, rates, times, agents)
         places, begun = np.zeros(n, np.int64), np.zeros(n, np.int64)

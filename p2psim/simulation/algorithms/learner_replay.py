@@ -140,9 +140,9 @@ class RecordedLearnerReplay(Replay):
         return lambda: problem.minimum * (1 + float(problem.relative_fitness(theta)[0]))
 
 
-#: Bytes of the events of simulations that are made together: what a processor's cache may hold.
+#: Bytes of the events of simulations that are played together: what a processor's cache may hold.
 _BYTES = 4 << 20
-#: The most simulations that are made together, and agents of all of them.
+#: The most simulations that are played together, and agents of all of them.
 _MOST, _AGENTS = 64, 4096
 
 
