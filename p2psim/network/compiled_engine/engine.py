@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import COMMIT, EVENT, LEARNER, NEIGHBOURS, NOBODY, NONE, OK, SEND, SPENT, WAKE
-from p2psim.core.philox import exponential, uniform
+from p2psim.core.events import EVENT, NOBODY, NONE, OK, SPENT, WAKE
+from p2psim.core.philox import exponential, prefetch, uniform
 from p2psim.core.randomness import Streams
 from p2psim.network.compiled_engine import ideal
 from p2psim.network.compiled_engine import state as st
@@ -32,26 +32,46 @@ if TYPE_CHECKING:
 _MOST = np.iinfo(np.int64).max
 #: How many times a chunk the events of several runs may be.
 _GROWN = 4
+#: How many wakes ahead what is known of an agent is fetched.
+_AHEAD = 8
 
 #: Writes events to an array, and returns how many.
 Fill = Callable[[np.ndarray], int]
 
 
+@njit(inline="always")
+def _fetch(agent, nearer, indptr, indices, run):  # type: ignore[no-untyped-def]
+    """Prefetch what is known of an agent that wakes soon, and the links of one that wakes sooner."""
+    prefetch(indptr, np.int64(agent))
+    prefetch(run.versions, np.int64(agent))
+    prefetch(run.releases, np.int64(agent))
+    prefetch(run.limits, np.int64(agent))
+    if indices is not None:
+        prefetch(indices, indptr[nearer])
+
+
 @njit(allocates=False)
 def _fill(  # type: ignore[no-untyped-def]
-    out, pattern, hears, one_sided, asks, key, peer_key, miss_key, rates, misses, indptr, indices, running, last_time,
-    times, agents, places, begun, run, wire,
+    out, room, pattern, hears, one_sided, asks, key, peer_key, miss_key, rates, misses, indptr, indices, running,
+    last_time, times, agents, places, window, begun, run, wire,
 ):  # fmt: skip
-    """Write events until fewer than one wake's worth of room is left, or the run is over; returns how many.
+    """Write events until fewer than ``room``, one wake's worth, are left, or the run is over; returns how many.
+
+    Clocks are a heap, ``times`` and ``agents``, or these are ticks in order, of which ``window`` (1,) counts those that
+    were taken; ``window`` is None for a heap. Ticks in order can also come to their end.
 
     ``indices`` is None where a learner asks the owner that wakes: nothing of graphs is compiled then.
     """
     at, counters, versions = 0, run.counters, run.versions
-    room = 1 + ideal.MOST
-    for i in range(indptr.size - 1):
-        room = max(room, 3 + indptr[i + 1] - indptr[i])
     while at + room <= out.size:
-        now, i = times[0], agents[0]
+        if window is None:
+            now, i = times[0], agents[0]
+        else:
+            if window[0] == times.size:
+                break
+            now, i = times[window[0]], agents[window[0]]
+            if window[0] + _AHEAD < times.size:
+                _fetch(agents[window[0] + _AHEAD], agents[window[0] + _AHEAD // 2], indptr, indices, run)
         if now > last_time:
             counters[ideal.STATE] = st.BY_TIME
             break
@@ -67,7 +87,7 @@ def _fill(  # type: ignore[no-untyped-def]
             at += 1
         if not missed and not spent:
             if indices is None:
-                at = _serve(out, at, now, i, wake, run, wire)
+                at = ideal.serve(out, at, now, i, wake, run, wire)
             elif asks is not None and not asks[i]:
                 # It only answers, and updates alone.
                 release = ideal.make_release(i, run)
@@ -80,7 +100,9 @@ def _fill(  # type: ignore[no-untyped-def]
                     if pattern == st.PUSH:
                         first, near = ideal.draw_link(peer_key, i, begun[i], indptr, running), 1
                         begun[i] += 1
-                    at = _tell(out, at, now, i, first, near, indices, versions[i], release, wire, counters)
+                    at = ideal.tell(
+                        out, at, now, i, first, near, indices, versions[i], release, wire, counters
+                    )
             else:
                 link = ideal.draw_link(peer_key, i, begun[i], indptr, running)
                 begun[i] += 1
@@ -89,53 +111,21 @@ def _fill(  # type: ignore[no-untyped-def]
                 counters[ideal.STATE] = st.EXHAUSTED
             if counters[ideal.STATE] != st.RUNNING:
                 break
-        places[i] += 1
-        times[0] = now + exponential(key, np.int64(i), places[i]) / rates[i]
-        ideal.sift_down(times, agents, np.int64(0), times.size)
+        if window is None:
+            places[i] += 1
+            times[0] = now + exponential(key, np.int64(i), places[i]) / rates[i]
+            ideal.sift_down(times, agents, np.int64(0), times.size)
+        else:
+            window[0] += 1
+            if misses is not None:
+                places[i] += 1
     return at
-
-
-@njit(inline="always")
-def _serve(out, at, now, i, wake, run, wire):  # type: ignore[no-untyped-def]
-    """Write a query to an owner, its answer and the learner's commit, as far as it comes; returns the place after."""
-    counters = run.counters
-    k = counters[ideal.TOTAL]
-    ideal.put(out, at, wake + 1, now, SEND, LEARNER, i, k, wake, NONE, OK)
-    if not ideal.end_message(out, at + 1, wake + 2, now, i, LEARNER, i, k, wake + 1, NONE, wire):
-        counters[ideal.SEQ] += 2
-        return at + 2
-    release = ideal.make_release(i, run)
-    ideal.put(out, at + 2, wake + 3, now, SEND, i, LEARNER, k, wake + 2, release, OK)
-    if not ideal.end_message(out, at + 3, wake + 4, now, LEARNER, i, i, k, wake + 3, release, wire):
-        counters[ideal.SEQ] += 4
-        return at + 4
-    ideal.put(out, at + 4, wake + 5, now, COMMIT, LEARNER, i, k + 1, wake + 4, release, OK)
-    counters[ideal.SEQ] += 5
-    counters[ideal.TOTAL] += 1
-    if counters[ideal.TOTAL] == counters[ideal.LAST]:
-        counters[ideal.STATE] = st.BY_COMMITS
-    return at + 5
-
-
-@njit(inline="always")
-def _tell(out, at, now, i, first, near, indices, version, release, wire, counters):  # type: ignore[no-untyped-def]
-    """Write the send of a model just committed over some links, and how it ends; returns the place after."""
-    sent = counters[ideal.SEQ]
-    peer = indices[first] if near == 1 else np.int32(NEIGHBOURS)
-    ideal.put(out, at, sent, now, SEND, i, peer, version, sent - 1, release, OK)
-    for e in range(near):
-        link = first + e
-        ideal.end_message(
-            out, at + 1 + e, sent + 1 + e, now, indices[link], i, link, version, sent, release, wire
-        )
-    counters[ideal.SEQ] += 1 + near
-    return at + 1 + near
 
 
 @njit(allocates=False)
 def _fill_each(  # type: ignore[no-untyped-def]
-    out, bounds, ends, made, keys, miss_keys, loss_keys, rates, misses, chances, indptr, running, last_time, times,
-    agents, places, begun, drawn, last, run,
+    out, room, bounds, ends, made, keys, miss_keys, loss_keys, rates, misses, chances, indptr, running, last_time,
+    times, agents, places, begun, drawn, last, run,
 ):  # fmt: skip
     """Write the events of one run of a star after the other; returns how many runs are whole, for want of room.
 
@@ -152,8 +142,8 @@ def _fill_each(  # type: ignore[no-untyped-def]
         ideal.first_ticks(keys[r], rates, times, agents)
         wire = ideal.Wire(loss_keys[r], chances, drawn) if chances is not None else None
         bounds[r + 1] = bounds[r] + _fill(
-            out[bounds[r] :], st.REQUEST, False, False, None, keys[r], keys[r], miss_keys[r], rates, misses, indptr,
-            None, running, last_time, times, agents, places, begun, run, wire,
+            out[bounds[r] :], room, st.REQUEST, False, False, None, keys[r], keys[r], miss_keys[r], rates, misses,
+            indptr, None, running, last_time, times, agents, places, None, begun, run, wire,
         )  # fmt: skip
         if counters[ideal.STATE] == st.RUNNING:
             return r
@@ -274,8 +264,6 @@ class IdealRun:
         network, masks, rates, key = self._network, self._masks, self._rates, self._streams.key("clocks")
         links, misses, n = masks.links, masks.misses, rates.size
         progress, wire, time = self._progress, self._wire, self._time
-        times, agents = np.empty(n), np.empty(n, np.int32)
-        ideal.first_ticks(key, rates, times, agents)
         places, begun = np.zeros(n, np.int64), np.zeros(n, np.int64)
         hears, one_sided = network.updates == "hear", not network.answerer_releases
         pattern, asks, running = st.PATTERNS[masks.form.pattern], masks.form.arrays.get("asks"), masks.running
@@ -284,23 +272,40 @@ class IdealRun:
         peer_key = key if indices is None else self._streams.key("peers")
         miss_key = key if misses is None else self._streams.key("availability")
 
-        def fill(out: np.ndarray) -> int:
+        def write(out: np.ndarray, times: np.ndarray, agents: np.ndarray, window: np.ndarray | None) -> int:
             return _fill(
-                out, pattern, hears, one_sided, asks, key, peer_key, miss_key, rates, misses,
-                links.indptr, indices, running, time, times, agents, places, begun, progress, wire,
+                out, masks.room, pattern, hears, one_sided, asks, key, peer_key, miss_key, rates, misses,
+                links.indptr, indices, running, time, times, agents, places, window, begun, progress, wire,
             )  # fmt: skip
+
+        if n < ideal.MANY:
+            heap = np.empty(n), np.empty(n, np.int32)
+            ideal.first_ticks(key, rates, *heap)
+            return lambda out: write(out, *heap, None), masks.room
+        windows, taken = ideal.ticks(key, rates), np.zeros(1, np.int64)
+        ticks = next(windows)
+
+        def fill(out: np.ndarray) -> int:
+            nonlocal ticks
+            at = write(out, *ticks, taken)
+            while taken[0] == ticks[0].size and progress.counters[ideal.STATE] == st.RUNNING:
+                ticks, taken[0] = next(windows), 0
+                at += write(out[at:], *ticks, taken)
+            return at
 
         return fill, masks.room
 
     def _rounds(self) -> tuple[Fill, int]:
         """What writes events round by round, and the room that it needs for one."""
+        from p2psim.network.compiled_engine import rounds
+
         form, misses, n = self._masks.form, self._masks.misses, self._rates.size
         asked, heard = form.arrays["asked"], np.zeros(n, np.int64)
         miss_key, choice_key = self._streams.key("availability"), self._streams.key("participants")
         interval, some = form.settings["interval"], np.int64(form.settings["some"])
 
         def fill(out: np.ndarray) -> int:
-            return ideal.fill(
+            return rounds.fill(
                 out, interval, choice_key, some, asked, miss_key, misses, self._time, heard, self._progress,
                 self._wire,
             )  # fmt: skip
@@ -372,7 +377,7 @@ def _runs_together(masks: Masks, setup: RunSetup, streams: Sequence[Streams]) ->
     while room <= _GROWN * setup.chunk:
         out = st.records(room, EVENT)
         whole = _fill_each(
-            out, bounds, ends, made, keys, miss_keys, loss_keys, rates, masks.misses, masks.chances,
+            out, masks.room, bounds, ends, made, keys, miss_keys, loss_keys, rates, masks.misses, masks.chances,
             masks.links.indptr, masks.running, np.inf if time is None else time, times, agents, places, begun, drawn,
             most, progress,
         )  # fmt: skip

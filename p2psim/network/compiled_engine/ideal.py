@@ -1,8 +1,8 @@
 """Kernels of networks where no message takes time, and the clocks and draws that they share with other networks.
 
-The clocks of all agents are one heap: the gap before an agent's k-th tick is draw k of its stream, divided by its rate,
-and ties in time go to the lower agent. A neighbour is drawn uniformly, or in proportion to the weight of the link. See
-:class:`p2psim.network.exchanges.gossip.Gossip` for the modes of gossip. Rounds end at the moment at which they begin.
+The gap before an agent's k-th tick is draw k of its stream, divided by its rate, and ties in time go to the lower
+agent; the clocks of a few agents are a heap, those of many are sorted window by window. A neighbour is drawn uniformly,
+or in proportion to the weight of the link. See :class:`p2psim.network.exchanges.gossip.Gossip` for the modes of gossip.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from p2psim.core.compiled import njit
-from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, LOSS, NEIGHBOURS, NONE, OFFLINE, OK, SEND
+from p2psim.core.events import COMMIT, DELIVER, DROP, LEARNER, LOSS, NEIGHBOURS, NONE, OK, SEND
 from p2psim.core.philox import exponential, uniform
-from p2psim.core.times import until
 from p2psim.network.compiled_engine import state as st
 
-#: Ticks that are drawn ahead at once: few enough for a short run, many enough for a call of compiled code.
-AHEAD = 256
+#: The clocks of so many agents are no heap.
+MANY = 4096
+#: Ticks for each agent, about, that are drawn and sorted at a time. Of fewer, more time goes into looking for them; of
+#: more, into sorting.
+_SHARE = 0.125
 
 
 @njit()
@@ -60,19 +62,29 @@ def first_ticks(key, rates, times, agents):  # type: ignore[no-untyped-def]
 
 
 @njit()
-def _take(key, rates, times, agents, places, out_times, out_agents):  # type: ignore[no-untyped-def]
-    """Take the next ticks off the heap, and set each clock again."""
-    for k in range(out_times.size):
-        now, i = times[0], agents[0]
-        out_times[k] = now
-        out_agents[k] = i
-        places[i] += 1
-        times[0] = now + exponential(key, np.int64(i), places[i]) / rates[i]
-        sift_down(times, agents, np.int64(0), times.size)
+def _ticks_before(key, rates, times, places, end, expected):  # type: ignore[no-untyped-def]
+    """Ticks before a moment, agent by agent, and whose they are; sets each clock, at first −1, to its next one."""
+    found, agents, count = np.empty(expected), np.empty(expected, np.int32), 0
+    for i in range(times.size):
+        now = times[i]
+        if now < 0.0:
+            now = exponential(key, i, np.int64(0)) / rates[i]
+        while now < end:
+            if count == found.size:
+                found, agents = np.append(found, found), np.append(agents, agents)
+            found[count], agents[count] = now, i
+            count += 1
+            places[i] += 1
+            now += exponential(key, i, places[i]) / rates[i]
+        times[i] = now
+    return found[:count], agents[:count]
 
 
-def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[float, int]]:
-    """Ticks of all agents in order, without end: (time, agent).
+def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Ticks of all agents in order, without end, as arrays of times and agents: those that a heap would give.
+
+    A heap of many clocks lies all over the memory. When clocks tick does not depend on what agents do, so that all
+    ticks before a moment can be drawn agent by agent, and sorted. Of equal times the lower agent's comes first.
 
     Parameters
     ----------
@@ -81,14 +93,15 @@ def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[float, int]]:
     rates : ndarray, shape (n,)
         Ticks of each agent per unit of time.
     """
-    n = rates.size
-    times, agents = np.empty(n), np.empty(n, np.int32)
-    first_ticks(key, rates, times, agents)
-    places = np.zeros(n, np.int64)
+    times, places = np.full(rates.size, -1.0), np.zeros(rates.size, np.int64)
+    end = width = _SHARE * rates.size / float(rates.sum())
     while True:
-        next_times, next_agents = np.empty(AHEAD), np.empty(AHEAD, np.int32)
-        _take(key, rates, times, agents, places, next_times, next_agents)
-        yield from zip(next_times.tolist(), next_agents.tolist(), strict=True)
+        found, agents = _ticks_before(key, rates, times, places, end, int(1.1 * _SHARE * rates.size) + 1)
+        order = np.argsort(found)
+        if (np.diff(found[order]) == 0).any():
+            order = np.argsort(found, kind="stable")
+        yield found[order], agents[order]
+        end += width
 
 
 @njit()
@@ -299,76 +312,36 @@ def _update(out, at, now, agent, peer, cause, run):  # type: ignore[no-untyped-d
     return at
 
 
-@njit()
-def draw_owners(marks, owners, key, place, some):  # type: ignore[no-untyped-def]
-    """Mark so many owners, by draws from a place on, as `p2psim.network.exchanges.rounds.drawn` does."""
-    for i in range(owners):
-        marks[i] = 0
-    for last in range(owners - some, owners):
-        one = np.int64(uniform(key, LEARNER, place) * (last + 1))
-        place += 1
-        marks[last if marks[one] else one] = 1
+@njit(inline="always")
+def serve(out, at, now, i, wake, run, wire):  # type: ignore[no-untyped-def]
+    """Write a query to an owner, its answer and the learner's commit, as far as it comes; returns the place after."""
+    counters = run.counters
+    k = counters[TOTAL]
+    put(out, at, wake + 1, now, SEND, LEARNER, i, k, wake, NONE, OK)
+    if not end_message(out, at + 1, wake + 2, now, i, LEARNER, i, k, wake + 1, NONE, wire):
+        counters[SEQ] += 2
+        return at + 2
+    release = make_release(i, run)
+    put(out, at + 2, wake + 3, now, SEND, i, LEARNER, k, wake + 2, release, OK)
+    if not end_message(out, at + 3, wake + 4, now, LEARNER, i, i, k, wake + 3, release, wire):
+        counters[SEQ] += 4
+        return at + 4
+    put(out, at + 4, wake + 5, now, COMMIT, LEARNER, i, k + 1, wake + 4, release, OK)
+    counters[SEQ] += 5
+    counters[TOTAL] += 1
+    if counters[TOTAL] == counters[LAST]:
+        counters[STATE] = st.BY_COMMITS
+    return at + 5
 
 
-@njit(allocates=False)
-def fill(  # type: ignore[no-untyped-def]
-    out, interval, choice_key, some, asked, miss_key, misses, last_time, heard, run, wire
-):
-    """Write rounds until there is no room for another, or the run is over; returns how many events.
-
-    ``some`` owners are drawn for each round, all of them where it is 0; ``asked`` (N,) marks them. ``heard`` (N,)
-    counts the queries at which each owner could have missed one, each the place of a draw. Other arguments as in
-    `p2psim.network.compiled_engine.engine`.
-    """
-    releases, limits, counters = run.releases, run.limits, run.counters
-    owners, at = releases.size, 0
-    while at + 2 + 4 * owners <= out.size:
-        began = until((counters[TOTAL] + 1) * interval, last_time)
-        if began > last_time:
-            counters[STATE] = st.BY_TIME
-            break
-        k, query = counters[TOTAL], counters[SEQ]
-        seq, sent = query, query
-        if some:
-            draw_owners(asked, owners, choice_key, k * some, some)
-        else:
-            put(out, at, query, began, SEND, LEARNER, NEIGHBOURS if owners > 1 else 0, k, NONE, NONE, OK)
-            at += 1
-            seq += 1
-        for i in range(owners):
-            if some:
-                if not asked[i]:
-                    continue
-                sent = seq
-                put(out, at, sent, began, SEND, LEARNER, i, k, NONE, NONE, OK)
-                at += 1
-                seq += 1
-            arrived = end_message(out, at, seq, began, i, LEARNER, i, k, sent, NONE, wire)
-            at += 1
-            seq += 1
-            if not arrived or releases[i] >= limits[i]:
-                continue
-            if misses is not None:
-                missed = uniform(miss_key, i, heard[i]) < misses[i]
-                heard[i] += 1
-                if missed:
-                    put(out, at, seq, began, DROP, i, LEARNER, k, seq - 1, NONE, OFFLINE)
-                    at += 1
-                    seq += 1
-                    continue
-            release = make_release(i, run)
-            put(out, at, seq, began, SEND, i, LEARNER, k, seq - 1, release, OK)
-            end_message(out, at + 1, seq + 1, began, LEARNER, i, i, k, seq, release, wire)
-            at += 2
-            seq += 2
-        put(out, at, seq, began, COMMIT, LEARNER, NEIGHBOURS, k + 1, query, NONE, OK)
-        at += 1
-        counters[SEQ] = seq + 1
-        counters[TOTAL] = k + 1
-        if counters[TOTAL] == counters[LAST]:
-            counters[STATE] = st.BY_COMMITS
-        elif counters[ABLE] == 0:
-            counters[STATE] = st.EXHAUSTED
-        if counters[STATE] != st.RUNNING:
-            break
-    return at
+@njit(inline="always")
+def tell(out, at, now, i, first, near, indices, version, release, wire, counters):  # type: ignore[no-untyped-def]
+    """Write the send of a model just committed over some links, and how it ends; returns the place after."""
+    sent = counters[SEQ]
+    peer = indices[first] if near == 1 else np.int32(NEIGHBOURS)
+    put(out, at, sent, now, SEND, i, peer, version, sent - 1, release, OK)
+    for e in range(near):
+        link = first + e
+        end_message(out, at + 1 + e, sent + 1 + e, now, indices[link], i, link, version, sent, release, wire)
+    counters[SEQ] += 1 + near
+    return at + 1 + near

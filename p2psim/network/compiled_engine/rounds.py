@@ -1,14 +1,19 @@
 """What a learner does that asks owners, all of them or some, at regular times.
 
 See `p2psim.network.exchanges.rounds`; steps are in the order in which they are written there.
+Where no message takes time a round ends at the moment at which it begins, and `fill` writes it as a whole.
 """
 
+import numpy as np
+
 from p2psim.core.compiled import njit
+from p2psim.core.events import COMMIT, DROP, LEARNER, NEIGHBOURS, NONE, OFFLINE, OK, SEND
+from p2psim.core.philox import uniform
 from p2psim.core.times import is_past, until
+from p2psim.network.compiled_engine import ideal
 from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine.agents import commit_of_learner, may_end, send, send_to_all
 from p2psim.network.compiled_engine.calendar import appoint, asked, key, present, push, tasks, timer
-from p2psim.network.compiled_engine.ideal import draw_owners
 
 
 @njit(forceinline=True)
@@ -92,6 +97,17 @@ def appoint_round(m, is_late):  # type: ignore[no-untyped-def]
 
 
 @njit()
+def draw_owners(marks, owners, key, place, some):  # type: ignore[no-untyped-def]
+    """Mark so many owners, by draws from a place on, as `p2psim.network.exchanges.rounds.drawn` does."""
+    for i in range(owners):
+        marks[i] = 0
+    for last in range(owners - some, owners):
+        one = np.int64(uniform(key, LEARNER, place) * (last + 1))
+        place += 1
+        marks[last if marks[one] else one] = 1
+
+
+@njit()
 def begin_round(m):  # type: ignore[no-untyped-def]
     """Ask all owners, or some, and wait; a learner that is away lets the round pass."""
     s = m.state
@@ -148,3 +164,69 @@ def return_to_round(m, agent):  # type: ignore[no-untyped-def]
     if agent == st.LEARNER and s.is_due:
         s.is_due = 0
         close_round(m, s.commits, False)
+
+
+@njit(allocates=False)
+def fill(  # type: ignore[no-untyped-def]
+    out, interval, choice_key, some, asked, miss_key, misses, last_time, heard, run, wire
+):
+    """Write rounds until there is no room for another, or the run is over; returns how many events.
+
+    ``some`` owners are drawn for each round, all of them where it is 0; ``asked`` (N,) marks them. ``heard`` (N,)
+    counts the queries at which each owner could have missed one, each the place of a draw. Other arguments as in
+    `p2psim.network.compiled_engine.engine`.
+    """
+    releases, limits, counters = run.releases, run.limits, run.counters
+    owners, at = releases.size, 0
+    while at + 2 + 4 * owners <= out.size:
+        began = until((counters[ideal.TOTAL] + 1) * interval, last_time)
+        if began > last_time:
+            counters[ideal.STATE] = st.BY_TIME
+            break
+        k, query = counters[ideal.TOTAL], counters[ideal.SEQ]
+        seq, sent = query, query
+        if some:
+            draw_owners(asked, owners, choice_key, k * some, some)
+        else:
+            ideal.put(
+                out, at, query, began, SEND, LEARNER, NEIGHBOURS if owners > 1 else 0, k, NONE, NONE, OK
+            )
+            at += 1
+            seq += 1
+        for i in range(owners):
+            if some:
+                if not asked[i]:
+                    continue
+                sent = seq
+                ideal.put(out, at, sent, began, SEND, LEARNER, i, k, NONE, NONE, OK)
+                at += 1
+                seq += 1
+            arrived = ideal.end_message(out, at, seq, began, i, LEARNER, i, k, sent, NONE, wire)
+            at += 1
+            seq += 1
+            if not arrived or releases[i] >= limits[i]:
+                continue
+            if misses is not None:
+                missed = uniform(miss_key, i, heard[i]) < misses[i]
+                heard[i] += 1
+                if missed:
+                    ideal.put(out, at, seq, began, DROP, i, LEARNER, k, seq - 1, NONE, OFFLINE)
+                    at += 1
+                    seq += 1
+                    continue
+            release = ideal.make_release(i, run)
+            ideal.put(out, at, seq, began, SEND, i, LEARNER, k, seq - 1, release, OK)
+            ideal.end_message(out, at + 1, seq + 1, began, LEARNER, i, i, k, seq, release, wire)
+            at += 2
+            seq += 2
+        ideal.put(out, at, seq, began, COMMIT, LEARNER, NEIGHBOURS, k + 1, query, NONE, OK)
+        at += 1
+        counters[ideal.SEQ] = seq + 1
+        counters[ideal.TOTAL] = k + 1
+        if counters[ideal.TOTAL] == counters[ideal.LAST]:
+            counters[ideal.STATE] = st.BY_COMMITS
+        elif counters[ideal.ABLE] == 0:
+            counters[ideal.STATE] = st.EXHAUSTED
+        if counters[ideal.STATE] != st.RUNNING:
+            break
+    return at
