@@ -13,7 +13,7 @@ from typing import TypeVar
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
 from p2psim.core.registry import load_parts
 from p2psim.runs.invocations import Meter, Resources
-from p2psim.runs.parts import EncodedPart, RunKey, archive_bytes, encode
+from p2psim.runs.parts import EncodedPart, RunKey, StoredPart, archive_bytes, encode
 from p2psim.scenario.model import Cell
 from p2psim.simulation.outcome import Outcome
 from p2psim.simulation.workspace import Workspace
@@ -65,8 +65,8 @@ class BatchResult:
 
     Attributes
     ----------
-    part : EncodedPart or None
-        The simulations that ended; None if none did.
+    part : EncodedPart, StoredPart or None
+        The simulations that ended, or where they are written; None if none did.
     failed : dict
         Traceback of each that did not.
     done : int
@@ -83,7 +83,7 @@ class BatchResult:
         Why the batch was given up before its end: an interrupt, or a full disk.
     """
 
-    part: EncodedPart | None
+    part: EncodedPart | StoredPart | None
     failed: dict[RunKey, str] = field(default_factory=dict)
     done: int = 0
     seconds: float = 0.0

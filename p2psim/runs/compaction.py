@@ -22,7 +22,7 @@ from p2psim.core import files as aside
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.manifest import CellEntry, Manifest
-from p2psim.runs.parts import ARCHIVES, TABLES, EncodedPart, RunKey, StoredPart
+from p2psim.runs.parts import ARCHIVES, TABLES, RunKey, StoredPart
 from p2psim.runs.seals import print_of
 from p2psim.runs.store import Content
 from p2psim.runs.tables import Placed, StoredTables, merge
@@ -127,7 +127,7 @@ def keep_figures(folder: Path, described: Manifest, scenario: Scenario) -> None:
         _commit(folder, building, replace(described, files=files))
 
 
-def values_of_part(part: EncodedPart | StoredPart, until: Until) -> dict[RunKey, float]:
+def values_of_part(part: StoredPart, until: Until) -> dict[RunKey, float]:
     """Values of a batch, by which a cell is judged; NaN where none was recorded."""
     rows = [run["rows"]["metrics"] for run in part.runs.values()]
     return _by_run(part.table("metrics"), list(part.runs), np.repeat(np.arange(len(rows)), rows), until)

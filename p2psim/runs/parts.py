@@ -7,10 +7,11 @@ Parts know cells by content hash alone; numbers and swept columns are given when
 
 import io
 import json
+import os
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -21,7 +22,6 @@ import pyarrow as pa
 
 from p2psim.core.errors import FolderError, first_line
 from p2psim.core.events import number_column, numbers_of, text_column
-from p2psim.core.files import aside, sync
 from p2psim.runs.seals import DamagedError, of_one_folder, opened, sealed
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.outcome import Outcome
@@ -40,7 +40,7 @@ RunKey = tuple[str, int]
 
 @dataclass(frozen=True)
 class EncodedPart:
-    """A batch, as what the files of its directory hold, so that a worker needs no access to the run folder.
+    """A batch, as what the files of its directory hold: a worker elsewhere needs no access to the run folder.
 
     Attributes
     ----------
@@ -59,34 +59,27 @@ class EncodedPart:
     runs: dict[RunKey, dict[str, Any]]
     data: dict[str, bytes]
 
-    def table(self, name: str) -> pa.Table:
-        """The whole table."""
-        return self.files[f"{name}.arrow"]
-
     @property
     def size(self) -> int:
         """Bytes of tables and arrays in memory."""
         arrays = [[(name, held)] if isinstance(held, pa.Table) else held for name, held in self.files.items()]
         return sum(array.nbytes for several in arrays for _, array in several)
 
-    def write(self, path: Path) -> "StoredPart":
-        """Write the directory, which must not exist yet, whole or not at all, and return what it is then."""
-        with aside(path) as folder:
-            folder.mkdir()
-            listing: dict[str, Any] = {"format": PART_FORMAT, "runs": list(self.runs.values())}
-            listing |= {"warnings": self.warnings, "files": {}}
-            for name, content in self.files.items():
-                with _Summed(folder / name) as stream:
-                    if isinstance(content, pa.Table):
-                        with pa.ipc.new_file(stream, content.schema) as writer:
-                            writer.write_table(content)
-                    else:
-                        write_archive(stream, content)
-                    listing["files"][name] = [stream.tell(), stream.checksum]
-                sync(folder / name)
-            (folder / LISTING).write_text(sealed(json.dumps(listing)), encoding="utf-8")
-            sync(folder / LISTING)
-        return StoredPart(path, self.runs, _warned(self.warnings))
+    def put(self, path: Path) -> "StoredPart":
+        """Write the directory, which must not exist yet."""
+        path.mkdir()
+        listing: dict[str, Any] = {"format": PART_FORMAT, "runs": list(self.runs.values())}
+        listing |= {"warnings": self.warnings, "files": {}}
+        for name, content in self.files.items():
+            with _Summed(path / name) as stream:
+                if isinstance(content, pa.Table):
+                    with pa.ipc.new_file(stream, content.schema) as writer:
+                        writer.write_table(content)
+                else:
+                    write_archive(stream, content)
+                listing["files"][name] = [stream.tell(), stream.checksum]
+        (path / LISTING).write_text(sealed(json.dumps(listing)), encoding="utf-8")
+        return StoredPart(path, self.runs, _warned(self.warnings), self.data)
 
 
 class _Summed(io.BufferedWriter):
@@ -263,14 +256,22 @@ class StoredPart:
         From `RunKey` to what ``part.json`` says of it.
     warnings : dict of str to Warned
         Messages, how often, and in which cells.
+    data : dict of str to bytes
+        Prepared data to be kept, by problem, as archives, until they are; the directory does not hold them.
     """
 
     path: Path
     runs: dict[RunKey, dict[str, Any]]
     warnings: dict[str, Warned]
+    data: dict[str, bytes] = field(default_factory=dict)
 
     #: Parts whose maps are open at a time.
     most_open: ClassVar[int] = 128
+
+    def put(self, path: Path) -> "StoredPart":
+        """Move the directory to a name beside its own, which must not exist yet."""
+        os.rename(self.path, path)
+        return replace(self, path=path)
 
     @cached_property
     def _places(self) -> dict[str, dict[RunKey, tuple[int, int, int]]]:

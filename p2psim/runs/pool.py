@@ -1,7 +1,8 @@
 """Local executors: this process, or worker processes, each on a pipe of its own; one that dies takes nobody with it.
 
-All executors return encoded parts, which the parent writes: a worker needs no access to the run folder, and only one
-process can fail for want of disk. Before workers start, a script without a guarded main part is refused.
+A worker writes what its batches gave under hidden names into the run folder. The parent flushes it to disk meanwhile,
+and gives it a name that counts: what a worker leaves that dies is nobody's. Before workers start, a script without a
+guarded main part is refused.
 
 Not a ``ProcessPoolExecutor``: its workers share one pipe for results, and when one is killed in the middle of writing,
 the parent waits for the rest of the message for ever.
@@ -13,12 +14,13 @@ import itertools
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -42,7 +44,7 @@ START_SECONDS = 60.0
 _GO_ON = "finished simulations are kept; run again to continue, perhaps with fewer --jobs"
 
 
-def _serve(connection: Connection, directory: Path, options: BatchOptions) -> None:
+def _serve(connection: Connection, directory: Path, options: BatchOptions, parts: Path) -> None:
     """Life of a worker: it says that it is ready; then come batches, with the cells that it has not seen yet."""
     # These may reach the whole process group; the parent alone decides what becomes of the workers.
     for ending in (signal.SIGINT, *ENDINGS):
@@ -54,10 +56,18 @@ def _serve(connection: Connection, directory: Path, options: BatchOptions) -> No
     cells: dict[int, Cell] = {}
     connection.send(None)
     with contextlib.suppress(EOFError):
-        while True:
+        for number in itertools.count():
             items, new = connection.recv()
             cells.update(new)
-            connection.send(run_batch(cells, items, workspace, options))
+            result = run_batch(cells, items, workspace, options)
+            if result.part is not None:
+                place = parts / f".{os.getpid()}-{number}"
+                try:
+                    result = replace(result, part=result.part.put(place))
+                except OSError as error:
+                    shutil.rmtree(place, ignore_errors=True)
+                    result = BatchResult(None, result.failed, len(result.failed), stopped=error)
+            connection.send(result)
 
 
 def _exit_with_parent(sentinel: int) -> None:
@@ -117,7 +127,7 @@ class Worker:
         return code
 
 
-def _start(context: Any, directory: Path, options: BatchOptions) -> Worker:
+def _start(context: Any, directory: Path, options: BatchOptions, parts: Path) -> Worker:
     """Start a worker process.
 
     Parameters
@@ -128,10 +138,12 @@ def _start(context: Any, directory: Path, options: BatchOptions) -> Worker:
         Of the workspace.
     options : BatchOptions
         As for :func:`p2psim.runs.batches.run_batch`.
+    parts : Path
+        Where it writes what its batches gave.
     """
     mine, theirs = context.Pipe()
     with environment(OF_WORKERS), block_sigint():
-        process = context.Process(target=_serve, args=(theirs, directory, options), daemon=True)
+        process = context.Process(target=_serve, args=(theirs, directory, options, parts), daemon=True)
         try:
             process.start()
         except (OSError, EOFError, MemoryError, RuntimeError) as error:
@@ -222,7 +234,7 @@ def available_cores() -> int:
 
 
 def run_local(
-    work: Work, workspace: Workspace, options: BatchOptions, jobs: int | None
+    work: Work, workspace: Workspace, options: BatchOptions, jobs: int | None, parts: Path
 ) -> Generator[BatchResult, None, None]:
     """Do all batches on this machine.
 
@@ -234,6 +246,8 @@ def run_local(
     jobs : int or None
         Number of processes; 1 is this one alone. None begins in this process and starts one process per core
         when what is left is worth it.
+    parts : Path
+        Folder into which other processes write what their batches gave, under hidden names.
     """
     workers = available_cores() if jobs is None else jobs
     if work.rule is None:
@@ -250,7 +264,7 @@ def run_local(
             if batch and workers > 1 and schedule.left() >= WORTH_A_POOL and has_room_for_workers():
                 break
     assert workspace.directory is not None
-    start = partial(_start, worker_context(), workspace.directory, options)
+    start = partial(_start, worker_context(), workspace.directory, options, parts)
     yield from exchange(work.grid, schedule, start, workers)
 
 

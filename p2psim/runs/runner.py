@@ -301,14 +301,17 @@ class Study:
         if client is not None:
             results = run_dask(client, work, options)
         else:
-            results = run_local(work, workspace, options, 1 if self.options.only else self.options.jobs)
+            jobs = 1 if self.options.only else self.options.jobs
+            results = run_local(work, workspace, options, jobs, self.folder / store.PARTS)
         with shown(work.planned, self.options.progress) as advance, contextlib.closing(results) as stream:
             for result in stream:
+                part = None
                 if result.part is not None:
                     arrays = workspace.arrays if keep_data else None
-                    parts.append(store.add_part(self.folder, result.part, arrays))
+                    part = store.add_part(self.folder, result.part, arrays)
+                    parts.append(part)
                 failed.update(result.failed)
-                work.take_in(result)
+                work.take_in(result, part)
                 record.take_in(result.worker, result.done, result.used)
                 advance(result.done, len(result.failed), result.worker, work.planned)
                 if result.stopped is not None:

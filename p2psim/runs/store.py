@@ -13,8 +13,10 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -270,14 +272,17 @@ def begin(folder: Path, described: Manifest, scenario_text: str) -> None:
 
 
 def add_part(
-    folder: Path, part: EncodedPart, arrays: Callable[[str], Mapping[str, np.ndarray]] | None = None
+    folder: Path,
+    part: EncodedPart | StoredPart,
+    arrays: Callable[[str], Mapping[str, np.ndarray]] | None = None,
 ) -> StoredPart:
-    """Keep a finished batch, whole or not at all, and return where it is.
+    """Keep a finished batch, whole or not at all and flushed to disk, and return where it is.
 
     Parameters
     ----------
     folder : Path
-    part : EncodedPart
+    part : EncodedPart or StoredPart
+        What it gave, or where its worker has written that, under a hidden name among the others.
     arrays : callable, optional
         Gives the prepared data of a problem that is not in the part; without it no data is kept.
     """
@@ -294,7 +299,11 @@ def add_part(
     name = f"{cell[:16]}-{replica}"
     names = chain([name], (f"{name}-{again}" for again in count(1)))
     path = next(path for path in map((folder / PARTS).joinpath, names) if not path.exists())
-    return part.write(path)
+    with files.aside(path) as folder:
+        kept = part.put(folder)
+        for file in folder.iterdir():
+            files.sync(file)
+    return replace(kept, path=path, data={})
 
 
 def move_final(folder: Path) -> None:
@@ -307,6 +316,9 @@ def move_final(folder: Path) -> None:
         files.sync(folder)
     shutil.rmtree(folder / _DONE, ignore_errors=True)
     os.rename(folder / PARTS, folder / _DONE)
+    # The system gives the pages of large files back one by one.
+    with ThreadPoolExecutor() as several:
+        several.map(partial(shutil.rmtree, ignore_errors=True), list((folder / _DONE).iterdir()))
     shutil.rmtree(folder / _DONE, ignore_errors=True)
 
 

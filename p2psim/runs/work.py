@@ -20,7 +20,7 @@ import numpy as np
 from p2psim.core.intervals import Interval, mean_interval
 from p2psim.runs.batches import BatchResult, Item
 from p2psim.runs.compaction import values_of_content, values_of_part
-from p2psim.runs.parts import RunKey
+from p2psim.runs.parts import RunKey, StoredPart
 from p2psim.runs.store import Content
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.record import Sequential, Until, most
@@ -88,10 +88,10 @@ class Work:
         self.planned += len(wanted)
         return [(index, replica) for replica, index in sorted(wanted)]
 
-    def take_in(self, result: BatchResult) -> None:
-        """Learn what a batch gave."""
-        if self.rule is not None and result.part is not None:
-            self._take_in_values(values_of_part(result.part, self.rule.until))
+    def take_in(self, result: BatchResult, part: StoredPart | None) -> None:
+        """Learn what a batch gave, and where that is kept."""
+        if self.rule is not None and part is not None:
+            self._take_in_values(values_of_part(part, self.rule.until))
         for cell, replica in result.failed:
             self._failed[cell].add(replica)
 

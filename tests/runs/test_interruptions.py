@@ -276,15 +276,15 @@ def test_workers_die_with_their_parent(study: Path, tmp_path: Path) -> None:
         assert not any(map(is_running, workers))
 
 
-@pytest.mark.parametrize("limit", [4_000, 60_000])
-def test_full_disk_keeps_what_is_finished(study: Path, tmp_path: Path, limit: int) -> None:
+@pytest.mark.parametrize(("limit", "jobs"), [(4_000, 1), (60_000, 1), (60_000, 2)])
+def test_full_disk_keeps_what_is_finished(study: Path, tmp_path: Path, limit: int, jobs: int) -> None:
     """A limit on the size of a file stands for a full disk: in the preparation, or in the middle."""
 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     folder = tmp_path / "run"
-    process = start(COMMAND, *arguments(study, folder, 1), preexec_fn=limited)
+    process = start(COMMAND, *arguments(study, folder, jobs), preexec_fn=limited)
     _, message = process.communicate()
     assert process.returncode == 1
     assert "File too large" in message
@@ -293,6 +293,7 @@ def test_full_disk_keeps_what_is_finished(study: Path, tmp_path: Path, limit: in
     if limit > 10_000:
         assert parts(folder) > 0
         assert not (folder / "metrics.parquet").exists()
+        assert not list((folder / "parts").glob(".*")), "what could not be written whole is gone"
     finish(study, folder)
     assert_undisturbed(study, folder)
 
