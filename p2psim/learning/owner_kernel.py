@@ -132,8 +132,9 @@ class Records(NamedTuple):
     @classmethod
     def of(cls, problem: Any, rule: Any) -> Records:
         """Those of a `StarProblem` or `GraphProblem`, by a rule that says how gradients are computed."""
-        X, y, offsets = (unwritten(array) for array in (problem.X, problem.y, problem.offsets))
-        return cls(problem.loss.for_kernel(), X, y, problem.norms(rule.order), offsets, rule.clip, rule.bound)
+        arrays = problem.X, problem.y, problem.norms(rule.order), problem.offsets
+        X, y, norms, offsets = map(unwritten, arrays)
+        return cls(problem.loss.for_kernel(), X, y, norms, offsets, rule.clip, rule.bound)
 
 
 @njit(inline="always")

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from p2psim.core.compiled import unwritten
 from p2psim.data.prepare import prepare
 from p2psim.scenario.cells import content
 from p2psim.scenario.fields import explicit
@@ -177,6 +178,8 @@ def _make(problem_id: str, scenario: Scenario, replica: int) -> PreparedData:
         arrays, warnings = computed(
             scenario, prepared.X, prepared.y, lambda: adapter.arrays(scenario, prepared), arrays=True
         )
+    # As arrays that are read from disk are: kernels are compiled for one kind or the other.
+    arrays = {name: unwritten(array) for name, array in arrays.items()}
     known = {key: getattr(prepared, key) for key in _KNOWN_OF_CASE}
     return PreparedData(problem_id, arrays, **known | {"warnings": prepared.warnings + warnings})
 

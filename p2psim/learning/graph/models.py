@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from p2psim.core.compiled import njit
+from p2psim.core.compiled import njit, unwritten
 from p2psim.core.errors import SimulationError
 from p2psim.learning.graph.problem import GraphTask, objective_parts
 from p2psim.learning.owner_kernel import UNKNOWN, Records, evaluate_all
@@ -159,5 +159,5 @@ class LearningReplay(ModelReplay):
 
     def _sum_afresh(self) -> None:
         sums = self._models.sums
-        sums[:2] = objective_parts(self._graph, self.theta, self.local)
+        sums[:2] = objective_parts(self._graph, unwritten(self.theta), self.local)
         sums[2] = abs(sums[:2].sum())

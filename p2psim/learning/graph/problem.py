@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from p2psim.core.compiled import njit
+from p2psim.core.compiled import njit, unwritten
 from p2psim.learning.batches import GradientRule, Sampling, record_norms
 from p2psim.learning.losses import Loss
 
@@ -189,7 +189,7 @@ class GraphProblem:
 
     def objective(self, theta: np.ndarray) -> float:
         """Q_L at Θ, shape (n, p)."""
-        return float(sum(objective_parts(self.for_kernel, theta, self.mean_losses(theta))))
+        return float(sum(objective_parts(self.for_kernel, unwritten(theta), self.mean_losses(theta))))
 
     @cached_property
     def for_kernel(self) -> Objective:

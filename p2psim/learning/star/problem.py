@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from p2psim.core.compiled import njit
+from p2psim.core.compiled import njit, unwritten
 from p2psim.core.errors import MeaningError, SimulationError
 from p2psim.learning.batches import GradientRule, record_norms
 from p2psim.learning.losses import Loss
@@ -157,7 +157,7 @@ class StarProblem:
             return self.checked(self.fitness(theta) / self.minimum - 1.0, theta)
         hessian, slope = self._expansion
         gaps, (gap, s) = np.empty(len(theta)), np.empty((2, self.dimension))
-        quadratic_gap(theta, self.optimum, hessian, slope, gap, s, gaps)
+        quadratic_gap(theta, unwritten(self.optimum), hessian, slope, gap, s, gaps)
         return self.checked(gaps / self.minimum, theta)
 
     def checked(self, psi: np.ndarray, theta: np.ndarray) -> np.ndarray:

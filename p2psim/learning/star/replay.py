@@ -90,7 +90,7 @@ class LearnerReplay(ABC):
         reaches, nearest = problem.reaches(rule.clip, rule.order) if mends else (np.empty(0), np.empty(0))
         self._held = OwnerRecords(
             Records.of(problem, rule), rule.how,
-            unwritten(problem.gram), unwritten(problem.moment), unwritten(problem.energy), problem.optimum,
+            unwritten(problem.gram), unwritten(problem.moment), unwritten(problem.energy), unwritten(problem.optimum),
             reaches, nearest, rule.suspects, rule.suspect_offsets,
         )  # fmt: skip
         self._start = np.zeros(problem.dimension) if start is None else start
