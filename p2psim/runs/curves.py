@@ -1,4 +1,4 @@
-"""Quantiles over replicas along the run, read row group by row group: the rows of about one cell are in memory."""
+"""Quantiles over replicas along the run, and last values, read row group by row group: few rows are in memory."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from p2psim.core.errors import InputError
+from p2psim.core.events import numbers_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,3 +129,83 @@ def quantiles_of(
         # Between two infinities interpolation gives no number: the lower of them.
         quantiles.append(np.where(np.isnan(between) | (low == high), low, between))
     return counts, quantiles
+
+
+def ends(path: Path, keys: Sequence[str], checked: bool) -> pa.Table:
+    """Rows of the metrics that are the last of a stretch of equal keys and agent: keys, ``agent`` and ``value``.
+
+    Rows of a series follow each other: of millions of rows, thousands are left.
+
+    Parameters
+    ----------
+    path, checked
+        As for `curves`.
+    keys : sequence of str
+        Columns of words, or of numbers that are not negative.
+    """
+    keys = list(dict.fromkeys([*keys, "agent"]))
+    pieces = []
+    with pq.ParquetFile(path, page_checksum_verification=checked) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group, columns=[*keys, "value"])
+            last = np.arange(rows.num_rows) == rows.num_rows - 1
+            for key in keys:
+                column = rows[key].unify_dictionaries().combine_chunks()
+                words = pa.types.is_dictionary(column.type)
+                codes = numbers_of(column.indices if words else column.fill_null(-1))
+                last[:-1] |= codes[1:] != codes[:-1]
+            pieces.append(rows.filter(pa.array(last)))
+    return pa.concat_tables(pieces)
+
+
+def last_values(metrics: pa.Table, keys: Sequence[str]) -> list[np.ndarray]:
+    """Columns of `Result.last_values`: keys, by which rows are sorted, and values; last come means over agents."""
+    codes, known = zip(*(_coded(metrics[key]) for key in (*keys, "agent")), strict=True)
+    of_all, value = numbers_of(metrics["agent"].is_null()), numbers_of(metrics["value"])
+    metric, code = codes[keys.index("metric")], codes[0]
+    for more, words in zip(codes[1:-1], known[1:], strict=False):
+        code = code * len(words) + more
+    single, agents = ~of_all & ~np.isin(metric, metric[of_all]), len(known[-1])
+    groups, ends = _last_of_each(code[of_all])
+    of_agents, last = _last_of_each(code[single] * agents + codes[-1][single])
+    each, starts = np.unique(of_agents // max(agents, 1), return_index=True)
+    columns = _columns_of(np.append(groups, each), known[:-1])
+    names = columns[keys.index("metric")]
+    names[groups.size :] += " (mean over agents)"
+    return [*columns, np.append(value[of_all][ends], _means(value[single][last], starts))]
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Place of each entry among the sorted values, and these."""
+    if not pa.types.is_dictionary(column.type):
+        values, codes = np.unique(numbers_of(column), return_inverse=True)
+        return codes, values
+    whole = column.unify_dictionaries().combine_chunks()
+    words, places = np.unique(np.array(whole.dictionary.to_pylist(), object), return_inverse=True)
+    return places[numbers_of(whole.indices)], words
+
+
+def _columns_of(code: np.ndarray, known: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Values of which a code was put together."""
+    columns = []
+    for values in reversed(known):
+        columns.append(values[code % max(len(values), 1)])
+        code = code // max(len(values), 1)
+    return columns[::-1]
+
+
+def _last_of_each(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted codes, and the place at which each stands last."""
+    found, back = np.unique(code[::-1], return_index=True)
+    return found, code.size - 1 - back
+
+
+def _means(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Mean of each stretch of values; NaN is no value."""
+    known = ~np.isnan(values)
+    sums, counts = (
+        np.add.reduceat(np.where(known, values, 0.0), starts),
+        np.add.reduceat(known, starts, dtype=int),
+    )
+    with np.errstate(invalid="ignore"):
+        return sums / counts

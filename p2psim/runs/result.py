@@ -36,10 +36,8 @@ class Result:
 
     Parameters
     ----------
-    path, described
+    path, described, trusting
         As the attributes.
-    trusting : bool
-        Read what can be read of files that have changed since they were written.
 
     Attributes
     ----------
@@ -47,12 +45,14 @@ class Result:
         The run folder.
     described : Manifest
         What the folder holds and how it was made; its cells are those of the tables, by their numbers there.
+    trusting : bool
+        Whether what can be read is read of files that have changed since they were written.
     """
 
     def __init__(self, path: Path, described: "Manifest", trusting: bool = False):
         self.path = path
         self.described = described
-        self._trusting = trusting
+        self.trusting = trusting
         self._faults: dict[str, str] = {}
 
     @classmethod
@@ -243,7 +243,7 @@ class Result:
             If it is not.
         """
         # What is no file is not read by anyone: a pipe would wait for ever.
-        if (fault := self.fault(name)) and not (self._trusting and (self.path / name).is_file()):
+        if (fault := self.fault(name)) and not (self.trusting and (self.path / name).is_file()):
             message = f"{self.path / name}: {fault}; restore it from a copy, or run again into another folder"
             raise FolderError(message)
         return self.path / name
@@ -263,7 +263,7 @@ class Result:
         import pyarrow.parquet as pq
 
         path = self.whole(f"{name}.parquet")
-        with pq.ParquetFile(path, page_checksum_verification=self._trusting) as file:
+        with pq.ParquetFile(path, page_checksum_verification=self.trusting) as file:
             return file.read(columns)
 
     def _table(self, name: str) -> "pd.DataFrame":
@@ -318,7 +318,7 @@ class Result:
         from p2psim.runs.curves import curves
 
         path = self.whole("metrics.parquet")
-        return self._with_swept(curves(path, metric, quantiles, axis, self._trusting))
+        return self._with_swept(curves(path, metric, quantiles, axis, self.trusting))
 
     def to_latex(self) -> str:
         """Return the summary as a LaTeX table in the style of the package booktabs."""
@@ -347,9 +347,9 @@ class Result:
         """Last recorded value of each metric by ``keys``; of agents' own metrics, the mean over agents."""
         import pandas as pd
 
-        from p2psim.runs.summary import last_values
+        from p2psim.runs.curves import ends, last_values
 
-        *columns, values = last_values(self.table("metrics", list({*keys, "metric", "agent", "value"})), keys)
+        *columns, values = last_values(ends(self.whole("metrics.parquet"), keys, self.trusting), keys)
         return pd.Series(values, pd.MultiIndex.from_arrays(columns, names=keys), name="value")
 
     def time_to(self, metric: str, target: float, rising: bool | None = None) -> "pd.DataFrame":

@@ -17,7 +17,7 @@ import pyarrow as pa
 from p2psim.core.errors import InputError
 from p2psim.core.events import numbers_of
 from p2psim.core.printing import counted, last_parts, show
-from p2psim.runs.curves import quantiles_of
+from p2psim.runs.curves import ends, last_values, quantiles_of
 from p2psim.runs.tables import FLAGS
 from p2psim.scenario.record import metric_named
 
@@ -31,66 +31,13 @@ PRIVATE_MODELS = ("main", "local-dp")
 OF_NO_RELEASE = ("isolated_fitness",)
 
 
-def last_values(metrics: pa.Table, keys: Sequence[str]) -> list[np.ndarray]:
-    """Columns of `Result.last_values`: keys, by which rows are sorted, and values; last come means over agents."""
-    codes, known = zip(*(_coded(metrics[key]) for key in (*keys, "agent")), strict=True)
-    of_all, value = numbers_of(metrics["agent"].is_null()), numbers_of(metrics["value"])
-    metric, code = codes[keys.index("metric")], codes[0]
-    for more, words in zip(codes[1:-1], known[1:], strict=False):
-        code = code * len(words) + more
-    single, agents = ~of_all & ~np.isin(metric, metric[of_all]), len(known[-1])
-    groups, ends = _last_of_each(code[of_all])
-    of_agents, last = _last_of_each(code[single] * agents + codes[-1][single])
-    each, starts = np.unique(of_agents // max(agents, 1), return_index=True)
-    columns = _columns_of(np.append(groups, each), known[:-1])
-    names = columns[keys.index("metric")]
-    names[groups.size :] += " (mean over agents)"
-    return [*columns, np.append(value[of_all][ends], _means(value[single][last], starts))]
-
-
-def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """Place of each entry among the sorted values, and these."""
-    if not pa.types.is_dictionary(column.type):
-        values, codes = np.unique(numbers_of(column), return_inverse=True)
-        return codes, values
-    whole = column.unify_dictionaries().combine_chunks()
-    words, places = np.unique(np.array(whole.dictionary.to_pylist(), object), return_inverse=True)
-    return places[numbers_of(whole.indices)], words
-
-
-def _columns_of(code: np.ndarray, known: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Values of which a code was put together."""
-    columns = []
-    for values in reversed(known):
-        columns.append(values[code % max(len(values), 1)])
-        code = code // max(len(values), 1)
-    return columns[::-1]
-
-
-def _last_of_each(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted codes, and the place at which each stands last."""
-    found, back = np.unique(code[::-1], return_index=True)
-    return found, code.size - 1 - back
-
-
-def _means(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Mean of each stretch of values; NaN is no value."""
-    known = ~np.isnan(values)
-    sums, counts = (
-        np.add.reduceat(np.where(known, values, 0.0), starts),
-        np.add.reduceat(known, starts, dtype=int),
-    )
-    with np.errstate(invalid="ignore"):
-        return sums / counts
-
-
 #: Columns of `Result.summary` beside the swept ones.
 COLUMNS = ("cell", "model", "metric", "replicas", "q25", "median", "q75", "epsilon spent", "budget", "flags")
 
 
 def rows_of(result: Any) -> list[dict[str, Any]]:
     """Rows of the summary of a `Result`; without pandas, which a run does not import."""
-    metrics = result.table("metrics", ["cell", "replica", "agent", "model", "metric", "value"])
+    metrics = ends(result.whole("metrics.parquet"), ["cell", "replica", "model", "metric"], result.trusting)
     rows = summary_of(metrics, result.table("ledger"), [cell.notes for cell in result.described.cells])
     swept = result.swept_columns()
     return [{key: values[row["cell"]] for key, values in swept.items()} | row for row in rows]

@@ -1,11 +1,17 @@
 """Tables of results that people group by, and show in notebooks and papers."""
 
 import re
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_study import scenario
 
 import p2psim
@@ -60,6 +66,15 @@ def test_wide_keeps_moments_that_repeat_and_agents_apart():
     assert table.dropna(subset="b").set_index("agent")["b"].to_dict() == {0: 3, 1: 4}
 
 
+def last_values_of(metrics: pd.DataFrame, keys: list[str], group: int) -> pd.Series:
+    """Last values of metrics that are written in row groups of this size."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = pa.Table.from_pandas(metrics, preserve_index=False)
+        pq.write_table(table, Path(folder) / "metrics.parquet", row_group_size=group)
+        result = p2psim.Result(Path(folder), SimpleNamespace(files={}))
+        return result.last_values(keys)
+
+
 def test_the_last_value_is_that_of_the_last_record_even_if_undefined():
     metrics = pd.DataFrame(
         {
@@ -69,13 +84,34 @@ def test_the_last_value_is_that_of_the_last_record_even_if_undefined():
             "value": [1.0, np.nan, np.nan, 2.0, 3.0, 4.0, 6.0],
         }
     ).astype({"model": "category", "metric": "category"})  # fmt: skip
-    result = p2psim.Result(None, None)
-    result.table = lambda name, columns: pa.Table.from_pandas(metrics[columns])
-    last = result.last_values(["cell", "model", "metric", "replica"])
+    last = last_values_of(metrics, ["cell", "model", "metric", "replica"], 3)
     expected = {"a": [np.nan, 2.0], "b (mean over agents)": [5.0]}
     for metric, values in expected.items():
         np.testing.assert_array_equal(last[:, :, metric], values)
     assert len(last) == 3
+
+
+@given(
+    rows=st.lists(
+        st.tuples(*[st.integers(0, 1)] * 4, st.sampled_from([None, 0, 1])), min_size=1, max_size=40
+    ),
+    group=st.integers(1, 40),
+)
+def test_last_values_are_those_of_pandas_however_rows_lie(rows, group):
+    """Row groups end anywhere, and series may be mixed."""
+    metrics = pd.DataFrame(rows, columns=["cell", "replica", "model", "metric", "agent"])
+    metrics["agent"] = metrics["agent"].astype("Int32")
+    metrics["value"] = np.arange(len(rows), dtype=float)
+    for name in ("model", "metric"):
+        metrics[name] = metrics[name].map(["main", "b"].__getitem__).astype("category")
+    keys = ["cell", "model", "metric", "replica"]
+    whole = metrics[metrics["agent"].isna()]
+    expected = whole.groupby(keys, observed=True)["value"].last().to_dict()
+    single = metrics[metrics["agent"].notna() & ~metrics["metric"].isin(set(whole["metric"]))]
+    ends = single.groupby([*keys, "agent"], observed=True)["value"].last()
+    for (cell, model, metric, replica), value in ends.groupby(level=keys, observed=True).mean().items():
+        expected[cell, model, f"{metric} (mean over agents)", replica] = value
+    assert last_values_of(metrics, keys, group).to_dict() == expected
 
 
 @pytest.mark.parametrize("kind", ["bool", "uint8", "int32", "int64", "float64"])
