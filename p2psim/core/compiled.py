@@ -10,6 +10,7 @@ when it is first called: a process imports hundreds of them and calls few.
 """
 
 import contextlib
+import gc
 import hashlib
 import os
 import shutil
@@ -277,12 +278,16 @@ def _hold_interrupts() -> None:
                 if not self.open:
                     self.held = interrupted_afterwards()
                     self.held.__enter__()
+                    self.collects = gc.isenabled()
+                    gc.disable()
                 self.open += 1
 
         def on_end(self, event: object) -> None:
             if threading.current_thread() is threading.main_thread():
                 self.open -= 1
                 if not self.open:
+                    if self.collects:
+                        gc.enable()
                     self.held.__exit__(None, None, None)
 
     event.register("numba:compiler_lock", Holder())  # type: ignore[no-untyped-call]
