@@ -154,3 +154,7 @@ def _done(arguments: Sequence[str], lines: bool, is_process: bool) -> int:
             raise
         # A fault of ours. Python would print it as text after the stream of lines has ended, with the same exit code.
         return end(traceback.format_exc(), FAILED)
+    finally:
+        if is_process:
+            # Else Python would go through all objects once more, though the process ends and gives all memory back.
+            gc.freeze()

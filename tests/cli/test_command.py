@@ -100,6 +100,20 @@ def test_run_prints_results_and_where_they_are(scenario: str, capsys: pytest.Cap
     assert Path("runs/tiny/metrics.parquet").exists()
 
 
+def test_a_process_that_has_done_its_command_looks_through_nothing_more(scenario: str) -> None:
+    """Python would look through all objects once more for what is free; all memory is given back in a moment."""
+    script = (
+        "import gc, sys; from p2psim.cli.main import main; code = main(); print(code, len(gc.get_objects()))"
+    )
+    for arguments in (["list"], ["check", "--no-pilot", scenario], ["check", "missing.yaml"]):
+        ran = subprocess.run(
+            [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+        )
+        code, objects = map(int, ran.stdout.split()[-2:])
+        assert code == (2 if "missing.yaml" in arguments else 0)
+        assert objects < 1000
+
+
 def test_quiet_leaves_nothing_but_warnings(
     scenario: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
-"""Interrupts while kernels are compiled: they wait until it is done, and are lost nowhere."""
+"""While kernels are compiled: interrupts wait until it is done, and are lost nowhere; no garbage is collected."""
 
+import gc
 import math
 import os
 import signal
@@ -69,6 +70,46 @@ def test_an_interrupt_waits_for_the_end_of_the_compilation(
     finally:
         signal.signal(ending, before)
     assert not lost
+
+
+class Noting(event.Listener):
+    """Notes whether garbage is collected while something is compiled, and afterwards."""
+
+    open = 0
+
+    def __init__(self) -> None:
+        self.seen: list[bool] = []
+
+    def on_start(self, event: Any) -> None:
+        self.open += 1
+
+    def on_end(self, event: Any) -> None:
+        self.open -= 1
+
+    def collecting(self, phase: str, info: object) -> None:
+        """Called by Python when it begins and ends."""
+        self.seen.append(self.open > 0)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_after_a_compilation_as_before(collects: bool) -> None:
+    """Not meanwhile: nothing of what the compiler makes is free before it is done."""
+    compiled.njit()
+    noting, before, thresholds = Noting(), gc.isenabled(), gc.get_threshold()
+    gc.callbacks.append(noting.collecting)
+    try:
+        (gc.enable if collects else gc.disable)()
+        gc.set_threshold(50)
+        with event.install_listener("numba:compile", noting):
+            fresh(1000 + collects)(1.0)
+            made = [[i] for i in range(1000)]
+        assert gc.isenabled() is collects
+        assert len(made) == 1000
+        assert set(noting.seen) == ({False} if collects else set())
+    finally:
+        gc.callbacks.remove(noting.collecting)
+        gc.set_threshold(*thresholds)
+        (gc.enable if before else gc.disable)()
 
 
 def test_every_source_that_is_compiled_decides_where_kernels_are_kept() -> None:
