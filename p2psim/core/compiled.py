@@ -226,6 +226,14 @@ def njit(
     return compile_later
 
 
+def load_numba() -> None:
+    """Load what the first kernel of a process would load: a third of a second, of which many may share one."""
+    from numba.core.registry import cpu_target
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+
+
 def unwritten(array: Any) -> Any:
     """An array that cannot be written to, for a kernel that does not: of those that can it would be compiled anew."""
     view = array.view()

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from p2psim.core.errors import InputError
-from p2psim.core.events import numbers_of
+from p2psim.core.events import number_column, numbers_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +154,7 @@ def ends(path: Path, keys: Sequence[str], checked: bool) -> pa.Table:
                 words = pa.types.is_dictionary(column.type)
                 codes = numbers_of(column.indices if words else column.fill_null(-1))
                 last[:-1] |= codes[1:] != codes[:-1]
-            pieces.append(rows.filter(pa.array(last)))
+            pieces.append(rows.filter(number_column(last)))
     return pa.concat_tables(pieces)
 
 

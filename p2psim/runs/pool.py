@@ -28,11 +28,12 @@ from pathlib import Path
 from traceback import walk_stack
 from typing import Any
 
+from p2psim.core.compiled import load_numba
 from p2psim.core.errors import InputError, SimulationError, first_line
 from p2psim.core.interrupts import ENDINGS
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.pilot import has_room_for_workers
-from p2psim.runs.system import OF_WORKERS, block_sigint, environment, worker_context
+from p2psim.runs.system import OF_WORKERS, SERVER, block_sigint, environment, worker_context
 from p2psim.runs.work import Work
 from p2psim.scenario.model import Cell
 from p2psim.simulation.workspace import Workspace
@@ -42,6 +43,10 @@ _MOST_STARTUP_FAILURES = 3
 #: Seconds within which a worker must be ready: without enough memory some libraries wait for ever.
 START_SECONDS = 60.0
 _GO_ON = "finished simulations are kept; run again to continue, perhaps with fewer --jobs"
+
+
+if SERVER in os.environ:
+    load_numba()
 
 
 def _serve(connection: Connection, directory: Path, options: BatchOptions, parts: Path) -> None:
@@ -265,7 +270,11 @@ def run_local(
                 break
     assert workspace.directory is not None
     start = partial(_start, worker_context(), workspace.directory, options, parts)
-    yield from exchange(work.grid, schedule, start, workers)
+    try:
+        yield from exchange(work.grid, schedule, start, workers)
+    finally:
+        for left in parts.glob(".*"):  # by those that have been ended
+            shutil.rmtree(left, ignore_errors=True)
 
 
 _CURE = (

@@ -30,8 +30,10 @@ except ImportError:
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 #: A path of a socket has at most 104 bytes on some systems, 108 on others; 32 of them are the socket's own.
 _LONGEST_SOCKET_FOLDER = 70
+#: What tells the server of workers, which is to load all that they share, from a process that may need none of it.
+SERVER = "P2PSIM_SERVER"
 #: Of workers: one thread each.
-OF_WORKERS = SAFE_PATH | {"VECLIB_MAXIMUM_THREADS": "1"}
+OF_WORKERS = SAFE_PATH | {"VECLIB_MAXIMUM_THREADS": "1", SERVER: "1"}
 OF_WORKERS |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 

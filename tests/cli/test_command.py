@@ -81,6 +81,23 @@ def test_a_run_on_drawn_records_loads_no_library_that_it_does_not_use(scenario: 
     assert not (unwanted | {"pyarrow.dataset"}) & loaded
 
 
+def test_workers_start_with_what_kernels_need_and_their_parent_does_not() -> None:
+    """Their server has loaded it for all of them."""
+    script = """
+from p2psim.runs import pool, system
+
+told = "import sys; print('numba.np.arraymath' in sys.modules, flush=True)"
+if __name__ == "__main__":
+    system.warm_up()
+    worker = system.worker_context().Process(target=exec, args=(told,))
+    worker.start()
+    worker.join()
+    exec(told)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["True", "False"]
+
+
 def test_names_of_the_package() -> None:
     import p2psim
 
