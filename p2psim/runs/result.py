@@ -260,11 +260,9 @@ class Result:
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
         """A table by its name (``metrics``, ``ledger``, …), or some columns of it, without pandas."""
-        import pyarrow.parquet as pq
+        from p2psim.runs.tables import read_table
 
-        path = self.whole(f"{name}.parquet")
-        with pq.ParquetFile(path, page_checksum_verification=self.trusting) as file:
-            return file.read(columns)
+        return read_table(self.whole(f"{name}.parquet"), columns, self.trusting)
 
     def _table(self, name: str) -> "pd.DataFrame":
         # Not by pandas' function: it would load much of pyarrow that this needs not.

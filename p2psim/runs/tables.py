@@ -1,8 +1,8 @@
 """Merging of parts and earlier tables into the Parquet files of a run folder.
 
 Rows go through memory one row group at a time, as one stream in the order of the table. The bytes depend on the rows
-alone: groups have a fixed number of rows, text has one sorted dictionary for the whole file, and nothing depends on
-batches, workers or attempts.
+alone: groups have a fixed number of rows, text has one sorted dictionary for the whole file, or for each group where it
+would be longer than that, and nothing depends on batches, workers or attempts.
 """
 
 from collections import defaultdict
@@ -193,6 +193,33 @@ def _recoded(chunk: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(codes, dictionary)
 
 
+def _shortened(rows: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The rows of a group; with a dictionary of their own words, if that of all groups is longer than a group.
+
+    A dictionary is written with every group: with the names of a million agents that would take longer than all else.
+    """
+    whole = rows.chunk(0) if len(rows) else None
+    if not isinstance(whole, pa.DictionaryArray) or len(whole.dictionary) <= ROW_GROUP:
+        return rows
+    used = whole.indices.unique().drop_null()
+    used = used.take(pc.sort_indices(used))
+    codes = pc.index_in(whole.indices, used)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, whole.dictionary.take(used))], rows.type)
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None, check: bool = False) -> pa.Table:
+    """Read a table of a run folder, or some columns of it; text with one sorted dictionary. May check its checksums."""
+    with pq.ParquetFile(path, page_checksum_verification=check) as file:
+        table = file.read(columns)
+    for place, column in enumerate(table.columns):
+        known = [chunk.dictionary for chunk in column.chunks] if pa.types.is_dictionary(column.type) else []
+        if any(not one.equals(known[0]) for one in known):
+            words = _sorted(_distinct(known))
+            chunks = [_recoded(chunk, words) for chunk in column.chunks]
+            table = table.set_column(place, table.field(place), pa.chunked_array(chunks, column.type))
+    return table
+
+
 #: Written in the metadata of every table.
 TABLE_FORMAT = 2
 
@@ -262,7 +289,7 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
             numbers = [[run.cell for run, _ in group], [run.replica for run, _ in group]]
             ids = [number_column(np.repeat(np.array(each, np.int32), counts)) for each in numbers]
             ofs = (pc.take(column, ids[0], boundscheck=False) for column in columns.values())
-            arrays = [*ofs, *ids, *rows.combine_chunks().columns]
+            arrays = [*ofs, *ids, *map(_shortened, rows.combine_chunks().columns)]
             packed.result()
             table = pa.Table.from_arrays(arrays, schema=schema)
             packed = other.submit(writer.write_table, table, row_group_size=ROW_GROUP)
@@ -307,9 +334,12 @@ def _body(name: str, sources: Sequence[StoredPart | StoredTables]) -> tuple[pa.S
     names = sorted(merged.names, key=partial(rank, name)) if name in _FIRST else merged.names
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [pa.field(column, text if column in texts else merged.field(column).type) for column in names]
-    # In the order of UTF-8's bytes, which is that of characters.
-    values = {column: _distinct(several) for column, several in texts.items()}
-    return pa.schema(fields), {column: one.take(pc.sort_indices(one)) for column, one in values.items()}
+    return pa.schema(fields), {column: _sorted(_distinct(several)) for column, several in texts.items()}
+
+
+def _sorted(words: pa.Array) -> pa.Array:
+    """Words in the order of UTF-8's bytes, which is that of characters."""
+    return words.take(pc.sort_indices(words))
 
 
 def _distinct(several: Sequence[pa.Array]) -> pa.Array:

@@ -16,7 +16,7 @@ from p2psim.runs import manifest as manifests
 from p2psim.runs import store
 from p2psim.runs.compaction import placed_runs, swept_values
 from p2psim.runs.parts import TABLES, read_part
-from p2psim.runs.tables import merge, swept_columns
+from p2psim.runs.tables import merge, read_table, swept_columns
 from p2psim.scenario.figure import PlotOptions
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def so_far(run: str | os.PathLike[str]) -> Unfinished | None:
         for name in TABLES:
             path = Path(made) / f"{name}.parquet"
             if merge(name, placed, swept, path):
-                tables[name] = pd.read_parquet(path)
+                tables[name] = read_table(path).to_pandas()
     tables["metrics"] = tables["metrics"].astype({"agent": "Int32"})
     tree = store.plain_scenario(folder / store.SCENARIO)
     tree |= {"name": f"{described.name} ({len(placed)} simulations so far)"}

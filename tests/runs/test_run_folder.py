@@ -184,6 +184,24 @@ def test_text_columns_have_the_words_that_occur(tmp_path: Path) -> None:
                 assert all(chunk.dictionary.to_pylist() == occur for chunk in column.chunks)
 
 
+def test_names_of_many_agents_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group has a dictionary of its own names, where that of all would be longer; all are read with one, in order."""
+    from p2psim.runs import tables
+
+    topology = {"kind": "star", "agents": 20}
+    changed = {"network": small.tree()["network"] | {"topology": topology}, "sweep": {"privacy.epsilon": [1]}}
+    whole = p2psim.run(small.scenario(replicas=2, **changed), tmp_path / "whole", progress=False)
+    monkeypatch.setattr(tables, "ROW_GROUP", 7)
+    for replicas in (1, 2):
+        p2psim.run(small.scenario(replicas=replicas, **changed), tmp_path / "run", progress=False)
+    pd.testing.assert_frame_equal(p2psim.Result.load(tmp_path / "run").agents, whole.agents)
+    assert whole.agents["label"].cat.categories.tolist() == sorted(map(str, range(20)))
+    with pq.ParquetFile(tmp_path / "run/agents.parquet") as file:
+        for group in range(file.num_row_groups):
+            (names,) = file.read_row_group(group, ["label"]).column("label").chunks
+            assert names.dictionary.to_pylist() == sorted(set(names.to_pylist()))
+
+
 def test_running_again_does_nothing(reference: p2psim.Result, monkeypatch: pytest.MonkeyPatch) -> None:
     before = small.snapshot(reference.path)
 
