@@ -5,14 +5,16 @@ That whole runs are those of the SimPy engine is in `test_whole_networks`.
 
 import heapq
 import itertools
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_cases import Gossip, Network, Poll, ring, star
 
 from p2psim.core.distributions import Distribution
-from p2psim.core.events import join
+from p2psim.core.events import EVENT, join
 from p2psim.core.philox import uniform
 from p2psim.core.randomness import Rewound, Streams, generator, stream_key
 from p2psim.network.availability import Renewal
@@ -33,7 +35,7 @@ from p2psim.network.compiled_engine.travel import Tables
 from p2psim.network.compiled_engine.turns import Turns
 from p2psim.network.members import Members
 from p2psim.network.section import RunSetup
-from p2psim.network.simulation import simulate_events
+from p2psim.network.simulation import EventStream, simulate_events
 
 LAWS = st.sampled_from(
     [
@@ -208,6 +210,45 @@ def test_rooms_grow() -> None:
     assert (
         events.tobytes() == simulate_events(network, Streams(2), time=100.0, engine="simpy").read().tobytes()
     )
+
+
+#: What may be kept of a chunk: nothing, all of it, a part, a column.
+_KEPT = (lambda part: None, lambda part: part, lambda part: part[1:3], lambda part: part["seq"])
+
+
+@given(st.integers(1, 9), st.integers(1, 4), st.lists(st.sampled_from(_KEPT), min_size=1, max_size=30))
+def test_what_somebody_keeps_of_a_chunk_stays_as_it_is(
+    chunk: int, room: int, kept: list[Callable[[np.ndarray], np.ndarray | None]]
+) -> None:
+    """Memory of chunks that nobody looks at any more may be written over, and no other."""
+    numbers, seen = itertools.count(), [np.empty(0, np.int64)]
+
+    def write(out: np.ndarray, at: int) -> int:
+        while out.size - at >= room:
+            out["seq"][at] = next(numbers)
+            at += 1
+        return at
+
+    pairs = []
+    for part, keep in zip(state.in_chunks(chunk, room, lambda: True, write), kept, strict=False):
+        seen.append(part["seq"].copy())
+        if (one := keep(part)) is not None:
+            pairs.append((one, one.tobytes()))
+    assert np.concatenate(seen).tolist() == list(range(chunk * len(kept)))
+    assert all(one.tobytes() == was for one, was in pairs)
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.5])
+def test_chunks_read_one_by_one_are_those_read_together(latency: float) -> None:
+    """Their bytes, padding counted."""
+    network = Network(ring(8), Gossip(mode="push-pull"), Channel(latency=latency, loss=0.2))
+
+    def play() -> EventStream:
+        return simulate_events(network, Streams(2), time=50.0, engine="array", chunk=11)
+
+    one_by_one = b"".join(chunk.tobytes() for chunk in play())
+    assert one_by_one == play().read().tobytes()
+    assert len(one_by_one) > 50 * 11 * EVENT.itemsize
 
 
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(0, 40), st.floats(0, 50) | st.just(np.inf))
