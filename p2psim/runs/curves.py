@@ -151,8 +151,9 @@ def ends(path: Path, keys: Sequence[str], checked: bool) -> pa.Table:
             last = np.arange(rows.num_rows) == rows.num_rows - 1
             for key in keys:
                 column = rows[key].unify_dictionaries().combine_chunks()
-                words = pa.types.is_dictionary(column.type)
-                codes = numbers_of(column.indices if words else column.fill_null(-1))
+                codes = numbers_of(column.indices if pa.types.is_dictionary(column.type) else column)
+                if column.null_count:
+                    codes = np.nan_to_num(codes, nan=-1)
                 last[:-1] |= codes[1:] != codes[:-1]
             pieces.append(rows.filter(number_column(last)))
     return pa.concat_tables(pieces)
