@@ -151,6 +151,8 @@ def ends(path: Path, keys: Sequence[str], checked: bool) -> pa.Table:
             last = np.arange(rows.num_rows) == rows.num_rows - 1
             for key in keys:
                 column = rows[key].unify_dictionaries().combine_chunks()
+                if column.null_count == len(column):
+                    continue
                 codes = numbers_of(column.indices if pa.types.is_dictionary(column.type) else column)
                 if column.null_count:
                     codes = np.nan_to_num(codes, nan=-1)
