@@ -19,6 +19,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -61,12 +62,12 @@ def _serve(connection: Connection, directory: Path, options: BatchOptions, parts
     cells: dict[int, Cell] = {}
     connection.send(None)
     with contextlib.suppress(EOFError):
-        for number in itertools.count():
+        while True:
             items, new = connection.recv()
             cells.update(new)
             result = run_batch(cells, items, workspace, options)
             if result.part is not None:
-                place = parts / f".{os.getpid()}-{number}"
+                place = parts / f".{uuid.uuid4().hex}"
                 try:
                     result = replace(result, part=result.part.put(place))
                 except OSError as error:
