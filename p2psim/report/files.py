@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from matplotlib import ticker
+from matplotlib import rc_context, ticker
 from matplotlib.figure import Figure
 
 from p2psim.core.errors import InputError
@@ -53,14 +53,28 @@ def save(figure: Figure, folder: Path, stem: str, formats: Sequence[str] = ("png
     if style.has_numbers(figure):
         files["csv"] = lambda file: style.numbers(figure).to_csv(file, index=False)
     paths = []
-    for extension, write in files.items():
-        content = io.BytesIO()
-        write(content)
-        # A metric of a stranger's table may have any name.
-        path = folder / f"{stem.replace('/', '-')}.{extension}"
-        write_bytes(path, content.getvalue())
-        paths.append(path)
+    with _laid_out(figure):
+        for extension, write in files.items():
+            content = io.BytesIO()
+            write(content)
+            # A metric of a stranger's table may have any name.
+            path = folder / f"{stem.replace('/', '-')}.{extension}"
+            write_bytes(path, content.getvalue())
+            paths.append(path)
     return paths
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """Give everything its place once, and not for each format: that takes as long as drawing it twice."""
+    engine, dpi = figure.get_layout_engine(), figure.dpi
+    figure.dpi = DPI
+    figure.draw_without_rendering()
+    figure.dpi = dpi
+    with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
+    yield
+    figure.set_layout_engine(engine)
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def test_every_kind_writes_its_files(tmp_path) -> None:
         assert head.startswith({".png": b"\x89PNG", ".svg": b"<?xml", ".csv": b"panel,line,x,y"}[path.suffix])
     for kind in KIND_NAMES:
         if kind not in ASKED_FOR:
-            assert draw(r, kind=kind, folder=tmp_path / "other")
+            assert draw(r, kind=kind, folder=tmp_path / "other", format="svg")
     assert [p.name for p in draw(r, kind="fitness", against="time")] == [
         "fitness-time.png",
         "fitness-time.svg",
@@ -71,6 +71,13 @@ def test_drawing_again_gives_the_same_bytes_and_leaves_settings_alone(tmp_path) 
     assert first == second
     assert dict(mpl.rcParams) == before
     assert not any(b"<dc:date>" in content for content in first.values())
+
+
+def test_a_format_is_the_same_bytes_alone_and_beside_another(tmp_path) -> None:
+    r = run(tmp_path, SWEEP)
+    beside = {p.name: p.read_bytes() for p in draw(r, kind="fitness")}
+    alone = draw(r, kind="fitness", format="svg", folder=tmp_path / "alone")
+    assert {p.name: p.read_bytes() for p in alone}.items() < beside.items()
 
 
 @pytest.mark.usefixtures("look")
