@@ -5,8 +5,11 @@ test records are set aside; labels are centred by owner; features are made; x is
 fitted on the public rows alone, so that it costs owners no privacy; the exceptions are named in ``data_dependent``.
 """
 
+import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -89,6 +92,19 @@ class Prepared:
         return len(self.class_names)
 
 
+def one_thread() -> AbstractContextManager[object]:
+    """Have linear algebra use one thread: sums must not depend on how many a worker may use."""
+    return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """Libraries that have threads, looked for where modules came since: it takes as long as a small simulation."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 def prepare(
     section: DataSection,
     seed: int,
@@ -124,8 +140,6 @@ def prepare(
     MissingSourceError
         If a file or a package is not there.
     """
-    from threadpoolctl import threadpool_limits
-
     seed = seed if section.seed is None else section.seed
     partition = section.partition
     merged = section.groups if section.groups is not None and section.groups.merge else None
@@ -144,8 +158,8 @@ def prepare(
     )
     # Streams apart from those of the records, whose owner's generator has already begun at its stream.
     split_key = stream_key(seed, (replica or 0) if section.redrawn else None, "data", f"{variant}\x1fsplit")
-    # One thread: sums must not depend on how many a worker may use. Overflow is reported, by key, below.
-    with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
+    # Overflow is reported, by key, below.
+    with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         loaded = with_classes(section.source.load(request), section.classes, section.source.kind)
         refuse_repeated(loaded.names, "data.source", section.source.kind)
         if request.per_owner:

@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from p2psim.core.compiled import unwritten
-from p2psim.data.prepare import prepare
+from p2psim.data.prepare import one_thread, prepare
 from p2psim.scenario.cells import content
 from p2psim.scenario.fields import explicit
 from p2psim.scenario.model import Scenario
@@ -167,13 +167,11 @@ def data_variant(scenario: Scenario) -> str:
 
 
 def _make(problem_id: str, scenario: Scenario, replica: int) -> PreparedData:
-    from threadpoolctl import threadpool_limits
-
     agents, names = scenario.network.topology.size_and_names()
     agents = None if scenario.data.names_owners else agents
     prepared = prepare(scenario.data, scenario.seed, replica, data_variant(scenario), agents, names)
     scenario.network.topology.check_owners(prepared.labels)
-    with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the number of threads
+    with one_thread():
         adapter = adapter_of(scenario)
         arrays, warnings = computed(
             scenario, prepared.X, prepared.y, lambda: adapter.arrays(scenario, prepared), arrays=True

@@ -228,3 +228,25 @@ def test_overflow_is_an_error(step):
 def test_malformed(tree):
     with pytest.raises(ValidationError):
         section(**tree)
+
+
+def test_libraries_that_are_loaded_later_have_one_thread_too() -> None:
+    """NumPy and SciPy bring a library each; afterwards both have as many threads as before."""
+    script = (
+        "import numpy\n"
+        "from threadpoolctl import threadpool_info\n"
+        "from p2psim.data.prepare import one_thread\n"
+        "def threads(): return [one['num_threads'] for one in threadpool_info() if one['user_api'] == 'blas']\n"
+        "with one_thread(): print(*threads())\n"
+        "import scipy.linalg\n"
+        "with one_thread(): print(*threads())\n"
+        "print(*threads())\n"
+    )
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "2")
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=os.environ | threads, capture_output=True, text=True, check=True
+    )
+    first, inside, after = (line.split() for line in ran.stdout.splitlines())
+    assert set(first + inside) == {"1"}
+    assert len(inside) == len(after)
+    assert set(after) == {"2"}
