@@ -15,7 +15,9 @@ from p2psim.analysis.forecasts.study import best, calibrate
 from p2psim.cli.main import main
 from p2psim.simulation.workspace import Workspace
 
+#: All replicas share the data, and so one forecast.
 ROUNDS = {
+    "data.redraw": "never",
     "network.exchange": {"kind": "round"},
     "learning.algorithm": {"kind": "synchronous-averaging", "horizon": 30, "c1": 0.6, "theta_max": 1e6},
     "learning.regularizer.l2": 0.01,

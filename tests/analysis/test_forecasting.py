@@ -20,8 +20,9 @@ from p2psim.learning.losses import Logistic, Squared
 from p2psim.learning.star.expansion import balance, expansion
 from p2psim.simulation.workspace import Workspace
 
-#: What makes the small star one whose iterates are linear.
+#: What makes the small star one whose iterates are linear. All replicas share the data, and so one forecast.
 LINEAR = {
+    "data.redraw": "never",
     "learning.algorithm.theta_max": 1e6,
     "learning.regularizer.l2": 0.01,
     "privacy.sensitivity": {"kind": "declared", "bound": 1.0},
@@ -195,8 +196,11 @@ def test_an_unstable_step_is_told(workspace):
 def test_at_the_break_even_budget_nobody_gains_or_loses(workspace):
     one = scenario(LINEAR)
     found = made(one, workspace)
-    ends = [party for party in found.parties if party.break_even is not None]
+    ends = [party for party in found.parties if party.break_even not in (None, np.inf)]
     assert ends
+    for party in found.parties:
+        # Where no budget is enough, nothing is gained without noise either.
+        assert party.break_even != np.inf or found.parts.noiseless[-1] >= party.alone
     for party in ends:
         factor = party.break_even / party.epsilon
         budgets = found.setting.cell.setup.plan.budget * factor
