@@ -101,6 +101,19 @@ def test_compiled_equals_plain(run):
     assert np.abs(made - plain).max() <= 1e-12 * max(np.abs(plain).max(), 1e-300)
 
 
+@pytest.mark.parametrize("chunk", [None, 7])
+def test_models_that_no_cache_holds_equal_plain(chunk):
+    """What is known of the agents that commit next is fetched ahead, up to the last of the events."""
+    where, sizes = random_links(300, 4, 600), [1, 0, 3] * 100
+    problem = problem_of(Squared(), where, sizes, 120, 1.0, 4)
+    rule, start = GraphRule(np.inf, 1), np.random.default_rng(4).standard_normal((300, 120))
+    events = graph_events(where, 150, 4, Broadcast(), Channel(loss=0.1), None, goes_on=True)
+    noise = laplace_noise(events, 120, 0.1, 4)
+    *_, plain = reference_replay(GraphTask(problem, rule, start, None), events, noise)
+    made = replayed(problem, rule, start, events, noise, *([] if chunk is None else [chunk])).theta
+    assert np.abs(made - plain).max() <= 1e-12 * np.abs(plain).max()
+
+
 @settings(max_examples=60)
 @given(run=runs(), chunk=st.integers(1, 50))
 def test_pieces_of_any_size_give_the_same_bytes(run, chunk):

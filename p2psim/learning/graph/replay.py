@@ -77,8 +77,32 @@ def _next_commit(events, at):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _fetch(i, records):  # type: ignore[no-untyped-def]
-    """Prefetch the records of the agent that commits next, as far as that is of use."""
+def _fetch_row(array, i, p):  # type: ignore[no-untyped-def]
+    """Prefetch row i of an array of p columns."""
+    for place in range(i * p, (i + 1) * p, LINE):
+        prefetch(array, place)
+    prefetch(array, (i + 1) * p - 1)
+
+
+@njit(inline="always")
+def _fetch_own(i, models, versions, graph, alpha, offsets, pool):  # type: ignore[no-untyped-def]
+    """Prefetch what is known of an agent alone."""
+    prefetch(graph.indptr, i)
+    prefetch(graph.degrees, i)
+    prefetch(graph.ridge, i)
+    prefetch(graph.pull, i)
+    prefetch(alpha, i)
+    prefetch(offsets, i)
+    prefetch(models.local, i)
+    prefetch(models.known, i)
+    prefetch(versions, 2 * i)
+    for rows in (models.theta, models.gradients, pool):
+        _fetch_row(rows, i, rows.shape[1])
+
+
+@njit(inline="always")
+def _fetch_records(i, records):  # type: ignore[no-untyped-def]
+    """Prefetch an agent's records, as far as that is of use."""
     X, y, p = records.X, records.y, records.X.shape[1]
     first, last = records.offsets[i], records.offsets[i + 1]
     for place in range(first * p, min(last * p, first * p + FETCHED), LINE):
@@ -103,9 +127,7 @@ def _fetch_models(i, indptr, indices, versions, pool):  # type: ignore[no-untype
     for e in range(indptr[i], min(indptr[i + 1], indptr[i] + LINE * LINE)):
         j = np.int64(indices[e])
         prefetch(versions, 2 * j)
-        for place in range(j * p, (j + 1) * p, LINE):
-            prefetch(pool, place)
-        prefetch(pool, (j + 1) * p - 1)
+        _fetch_row(pool, j, p)
 
 
 @njit(allocates=False)
@@ -202,7 +224,10 @@ def replay(  # type: ignore[no-untyped-def]
     p = theta.shape[1]
     mix, old, nothing = scratch[0], scratch[1], scratch[0, :0]
     is_far = pool.size > NEAR
-    at, ahead, further = start, start, start
+    # The next commits. What is an agent's own is fetched first, then its links, then their models and its records.
+    at, first = start, _next_commit(events, start)
+    second = _next_commit(events, first + 1)
+    third = _next_commit(events, second + 1)
     while at < events.size:
         event = events[at]
         kind, agent = event.kind, event.agent
@@ -235,14 +260,15 @@ def replay(  # type: ignore[no-untyped-def]
             counters[replays.SENT] += event.version >= 0
         elif kind == COMMIT:
             i = agent
-            ahead = _next_commit(events, max(ahead, at + 1))
-            if batch is None and ahead < events.size:
-                _fetch(events[ahead].agent, records)
-            if is_far and ahead < events.size:
-                _fetch_models(events[ahead].agent, indptr, indices, versions, pool)
-                further = _next_commit(events, ahead + 1)
-                if further < events.size:
-                    _fetch_links(events[further].agent, indptr, indices, weights)
+            first, second, third = second, third, _next_commit(events, third + 1)
+            if is_far and third < events.size:
+                _fetch_own(events[third].agent, models, versions, graph, alpha, records.offsets, pool)
+            if is_far and second < events.size:
+                _fetch_links(events[second].agent, indptr, indices, weights)
+            if is_far and first < events.size:
+                _fetch_models(events[first].agent, indptr, indices, versions, pool)
+            if batch is None and first < events.size:
+                _fetch_records(events[first].agent, records)
             mix[:] = 0.0
             stale = False
             for e in range(indptr[i], indptr[i + 1]):
