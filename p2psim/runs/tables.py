@@ -6,12 +6,12 @@ would be longer than that, and nothing depends on batches, workers or attempts.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from inspect import signature
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -118,26 +118,30 @@ class Placed:
     source: StoredPart | StoredTables
 
 
-#: A simulation, and where some of its rows are in its source: piece of the table, first row in it, number of rows.
-Held = tuple[Placed, tuple[int, int, int]]
+#: Columns of what is held, an array with a row for each stretch of rows in the order of the table: position of the
+#: simulation, piece of its source's table, first row in that, number of rows.
+_RUN, _PIECE, _START, _COUNT = range(4)
 
 
-def _cut(held: Iterable[Held]) -> Iterator[list[Held]]:
+def _cut(held: np.ndarray) -> Iterator[np.ndarray]:
     """What each group of exactly `ROW_GROUP` rows holds; the last one is shorter, and empty if alone."""
-    group: list[Held] = []
-    room = ROW_GROUP
-    for run, (piece, start, count) in held:
-        while count > room:
-            yield [*group, (run, (piece, start, room))]
-            start, count, group, room = start + room, count - room, [], ROW_GROUP
-        group.append((run, (piece, start, count)))
-        room -= count
-    yield group
+    ends = np.cumsum(held[:, _COUNT])
+    if not ends[-1]:
+        yield held
+    for first in range(0, int(ends[-1]), ROW_GROUP):
+        last = min(first + ROW_GROUP, int(ends[-1]))
+        begin, end = np.searchsorted(ends, first, "right"), np.searchsorted(ends, last)
+        group = held[begin : end + 1].copy()
+        before = first - (ends[begin] - held[begin, _COUNT])
+        group[0, _START] += before
+        group[0, _COUNT] -= before
+        group[-1, _COUNT] -= ends[end] - last
+        yield group
 
 
 def groups(
-    name: str, held: Sequence[Held], body: pa.Schema, dictionaries: dict[str, pa.Array]
-) -> Iterator[tuple[list[Held], pa.Table]]:
+    name: str, runs: Sequence[Placed], held: np.ndarray, body: pa.Schema, dictionaries: dict[str, pa.Array]
+) -> Iterator[tuple[np.ndarray, pa.Table]]:
     """Rows of all simulations in turn, group by group, all with the same columns; and of which simulations they are.
 
     The maps of few parts are open at a time.
@@ -147,14 +151,16 @@ def groups(
         # A whole part at once: its simulations may have few rows each.
         return _conformed(source.table(name, piece), body, dictionaries)
 
-    opened = {most: lru_cache(most)(conformed) for most in {run.source.most_open for run, _ in held}}
+    opened = {most: lru_cache(most)(conformed) for most in {run.source.most_open for run in runs}}
+    owners = np.array([id(run.source) for run in runs])
     for group in _cut(held):
         tables = []
         # Neighbours with the same source.
-        for _, several in groupby(group, lambda one: (id(one[0].source), one[1][0])):
-            sources, places = zip(*((run.source, place) for run, place in several), strict=True)
-            pieces, starts, counts = np.array(places, np.int64).T
-            tables.append(_gathered(opened[sources[0].most_open](sources[0], int(pieces[0])), starts, counts))
+        of = np.stack([owners[group[:, _RUN]], group[:, _PIECE]])
+        for several in np.split(group, np.flatnonzero((of[:, 1:] != of[:, :-1]).any(axis=0)) + 1):
+            source, piece = runs[several[0, _RUN]].source, int(several[0, _PIECE])
+            rows = opened[source.most_open](source, piece)
+            tables.append(_gathered(rows, several[:, _START], several[:, _COUNT]))
         yield group, pa.concat_tables(tables)
 
 
@@ -268,10 +274,15 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
     bool
         False when no simulation has rows of this kind; nothing is written then.
     """
-    held = [(run, place) for run in runs for place in run.source.places(name, run.key)]
-    if not held:
+    places = (run.source.places(name, run.key) for run in runs)
+    held = np.array([(at, *place) for at, several in enumerate(places) for place in several], np.int64)
+    if not held.size:
         return False
-    body, dictionaries = _body(name, list({id(run.source): run.source for run, _ in held}.values()))
+    sources = (runs[at].source for at in np.unique(held[:, _RUN]))
+    body, dictionaries = _body(name, list({id(source): source for source in sources}.values()))
+    numbers = [
+        np.array(each, np.int32) for each in zip(*((run.cell, run.replica) for run in runs), strict=True)
+    ]
     columns = swept_columns(swept) if name in SWEPT_TABLES else {}
     metadata = {"p2psim.table": name, "p2psim.format": str(TABLE_FORMAT)}
     if name == "events":
@@ -284,10 +295,9 @@ def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: 
         pq.ParquetWriter(path, schema, **packing(schema, [key for key, _ in first])) as writer,
     ):
         packed = other.submit(lambda: None)
-        for group, rows in groups(name, held, body, dictionaries):
-            counts = [place[2] for _, place in group]
-            numbers = [[run.cell for run, _ in group], [run.replica for run, _ in group]]
-            ids = [number_column(np.repeat(np.array(each, np.int32), counts)) for each in numbers]
+        for group, rows in groups(name, runs, held, body, dictionaries):
+            each = (number[group[:, _RUN]] for number in numbers)
+            ids = [number_column(np.repeat(several, group[:, _COUNT])) for several in each]
             ofs = (pc.take(column, ids[0], boundscheck=False) for column in columns.values())
             arrays = [*ofs, *ids, *map(_shortened, rows.combine_chunks().columns)]
             packed.result()
