@@ -91,9 +91,12 @@ class Graph:
         if self.star:
             return 1
         from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
+        from scipy.sparse.csgraph import breadth_first_order, connected_components
 
         matrix = csr_array((self.weights, self.indices, self.indptr), shape=(self.agents, self.agents))
+        # Nearly all graphs are one part, which is seen in a third of the time.
+        if breadth_first_order(matrix, 0, return_predecessors=False).size == self.agents:
+            return 1
         # Links go both ways, so that parts are strong ones too: SciPy then needs no transposed copy.
         return int(connected_components(matrix, connection="strong")[0])
 
@@ -145,22 +148,24 @@ def from_edges(
         Ones when left out.
     attributes : mapping from str to ndarray, shape (m,), optional
     """
-    rows = np.concatenate([a, b]).astype(np.int64)
-    keys = rows * agents
-    keys += np.concatenate([b, a])
-    indptr = np.zeros(agents + 1, dtype=np.int64)
+    keys = np.concatenate([a, b]).astype(np.int64, copy=False)
+    keys *= agents
+    keys[: a.size] += b
+    keys[a.size :] += a
+    order = None if weights is None and not attributes else np.argsort(keys)
+    keys = np.sort(keys) if order is None else keys[order]
+    # In this order rows are counted one after the other, not all over the memory.
+    rows, indptr = keys // agents, np.zeros(agents + 1, dtype=np.int64)
     np.cumsum(np.bincount(rows, minlength=agents), out=indptr[1:])
-    if weights is None and not attributes:
-        keys.sort()
-        return Graph(indptr, (keys % agents).astype(np.int32), False, np.ones(keys.size))
-    order = np.argsort(keys)
+    rows *= agents
+    keys -= rows
 
     def both_ways(values: np.ndarray) -> np.ndarray:
         return np.concatenate([values, values]).astype(np.float64)[order]
 
     return Graph(
         indptr,
-        (keys[order] % agents).astype(np.int32),
+        keys.astype(np.int32),
         False,
         np.ones(keys.size) if weights is None else both_ways(weights),
         {name: both_ways(values) for name, values in (attributes or {}).items()},

@@ -177,7 +177,9 @@ EdgeEnds = tuple[np.ndarray, np.ndarray]
 
 def pair_keys(agents: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """One number for each link, whichever way it is written."""
-    return np.minimum(a, b) * agents + np.maximum(a, b)
+    keys = np.minimum(a, b) * agents
+    keys += np.maximum(a, b)
+    return keys
 
 
 def is_first(values: np.ndarray) -> np.ndarray:

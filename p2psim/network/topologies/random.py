@@ -236,8 +236,9 @@ def regular_pairs(agents: int, degree: int, random: np.random.Generator) -> base
         keep = ~np.isin(a * agents + b, base.pair_keys(agents, *out), assume_unique=True)
         return a[keep], b[keep]
     while True:
-        halves = random.permutation(np.repeat(np.arange(agents, dtype=np.int64), degree))
-        a, b = halves[::2].copy(), halves[1::2].copy()
+        # Numbers of half as many bytes take less time to shuffle, in the same order.
+        halves = random.permutation(np.repeat(np.arange(agents, dtype=np.int32), degree))
+        a, b = halves[::2].astype(np.int64), halves[1::2].astype(np.int64)
         if _repair(agents, a, b, random):
             for _ in range(min(_MIXING, _MOST_MIXED // max(a.size, 1))):
                 a, b = _mix(agents, a, b, random)
@@ -251,10 +252,11 @@ def _repair(agents: int, a: np.ndarray, b: np.ndarray, random: np.random.Generat
     """
     for _ in range(_ROUNDS):
         keys = base.pair_keys(agents, a, b)
-        order = np.argsort(keys, kind="stable")
-        ranked = keys[order]
+        ranked = np.sort(keys)
         bad = a == b
-        bad[order[1:][ranked[1:] == ranked[:-1]]] = True
+        # Of links that stand several times, the first may stay. There are few of them, and to sort places takes longer.
+        several = np.flatnonzero(np.isin(keys, ranked[1:][ranked[1:] == ranked[:-1]]))
+        bad[several[~base.is_first(keys[several])]] = True
         faulty = np.flatnonzero(bad)
         if not faulty.size:
             return True
