@@ -2,7 +2,7 @@
 
     python benchmarks/run.py [--smoke] [--rounds 5] [--minutes 4.5] [--json FILE]
                              [--part baselines|start|networks|studies|sweeps|scaling|large|reading|models|page|
-                              forecasts|clusters|profiles|all ...]
+                              forecasts|clusters|estimates|profiles|all ...]
 
 By default the baselines are measured, in as many of five rounds as end within five minutes; ``--part all`` measures
 everything. What is being measured is written to standard error.
@@ -15,7 +15,8 @@ other parts: the events of networks alone, beside limits of their own (networks.
 (studies.py); whole sweeps (sweep.py); how cost grows (scaling.py); graphs of up to a million agents (large_graphs.py);
 how fast results are read (reading.py); gradients of models beside a plain loop and bare PyTorch (models.py); frames of
 a run's page in Chromium (page.py); forecasts beside replicas (forecast.py); what a process costs beside its simulation
-(starts.py); a Dask cluster (clusters.py); and where the time of each workload goes (profiles.py).
+(starts.py); a Dask cluster (clusters.py); what a check foretells beside what a run takes (estimates.py); and where the
+time of each workload goes (profiles.py).
 """
 
 import argparse
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import clusters
+import estimates
 import forecast
 import large_graphs
 import models
@@ -61,6 +63,7 @@ MODULES: Mapping[str, Any] = {
     "page": page,
     "forecasts": forecast,
     "clusters": clusters,
+    "estimates": estimates,
     "profiles": profiles,
 }
 PARTS = ("baselines", *MODULES)

@@ -67,12 +67,16 @@ def command(
         if status:
             raise SystemExit(f"p2psim {' '.join(arguments)[:200]} failed ({status}):\n{said.read_text()}")
         manifest = json.loads((out / "manifest.json").read_text())
+        size = sum(path.stat().st_size for path in out.iterdir())
     simulating = sum(cell["seconds"] for cell in manifest["cells"])
+    workers = manifest["invocations"][-1]["of_workers"]
     return {
         "wall": wall,
         "cpu": used.ru_utime + used.ru_stime,
+        "of_workers": workers["user_time"] + workers["sys_time"],
         "simulating": simulating,
         "mb": used.ru_maxrss / 1024,
+        "size": size / 1e6,
     }
 
 

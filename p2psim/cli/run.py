@@ -1,6 +1,7 @@
 """``p2psim run`` runs every cell and replica of a scenario into a run folder; ``p2psim check`` says what that costs."""
 
 import argparse
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -129,12 +130,15 @@ def check(args: argparse.Namespace) -> None:
     """``p2psim check``."""
     from p2psim.runs.checking import check_scenario
 
-    reports, faults = [], []
+    # A run starts as this command does.
+    reports, faults, start = [], [], time.process_time()
     for path in args.scenarios:
+        began = time.perf_counter()
         try:
             scenario = load_scenario(path, args)
             options = as_given(args, "confirm_cells", "pilot", "jobs")
-            reports.append(check_scenario(scenario, path, **options))
+            started = start + time.perf_counter() - began
+            reports.append(check_scenario(scenario, path, started=started, **options))
         except InputError as error:
             faults += error.faults
     if args.json:

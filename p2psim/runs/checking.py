@@ -1,6 +1,7 @@
 """What the runs of a scenario would cost, without running it."""
 
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -20,6 +21,7 @@ from p2psim.core.printing import (
 )
 from p2psim.runs.pilot import Pilot, estimate_runtime, refuse_excess, refuse_length
 from p2psim.runs.progress import time_range
+from p2psim.runs.system import available_cores, sized
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.notices import comparability, in_order, lines
 from p2psim.scenario.record import fewest, most
@@ -156,6 +158,7 @@ class CheckReport:
             f"time: about {time_range(pilot.least_seconds, pilot.most_seconds)} with {counted(pilot.jobs, 'job')}, at "
             f"{paces} events a second each, by {counted(pilot.stretches, 'stretch')} of a pilot of "
             f"{pilot.events:,}; about {pilot.memory / 1e6:,.0f} MB a process with the libraries"
+            + (f"; {sized(pilot.size)} of results" if pilot.size else "")
         )
 
     def _replicas(self) -> str:
@@ -248,6 +251,7 @@ def check_scenario(
     confirm_cells: bool = False,
     pilot: bool = False,
     jobs: int | None = None,
+    started: float = 0.0,
 ) -> CheckReport:
     """Check a scenario as far as can be done without running it, but for a second of it.
 
@@ -262,6 +266,8 @@ def check_scenario(
         Simulate for about a second to see how long the whole takes.
     jobs : int or None
         Processes that it shall have; one a core when None.
+    started : float
+        Seconds that a run takes as well until this is called: a command's own start.
 
     Raises
     ------
@@ -271,15 +277,16 @@ def check_scenario(
     from threadpoolctl import threadpool_limits
 
     from p2psim.core.compiled import is_compiled
-    from p2psim.runs.pool import available_cores
     from p2psim.scenario.cells import cells
 
+    jobs, began = jobs or available_cores(), time.perf_counter()
     grid = cells(scenario, confirm_cells=confirm_cells)
     refuse_excess(scenario, grid, confirm_cells)
     with tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True) as directory:
-        workspace = Workspace(Path(directory))
+        workspace = Workspace(Path(directory), jobs == 1)
         facts = assess_cells(scenario, grid, workspace)
         refuse_length(scenario, grid, facts, confirm_cells)
+        started += time.perf_counter() - began
         labels = [workspace.case(cell.scenario, 0).labels for cell in grid]
         estimate, why = None, "--no-pilot"
         if pilot and not is_compiled():
@@ -288,7 +295,7 @@ def check_scenario(
             try:
                 # As in a run: with more threads, BLAS takes several times as long where models are small.
                 with threadpool_limits(limits=1):
-                    estimate = estimate_runtime(scenario, grid, facts, workspace, jobs or available_cores())
+                    estimate = estimate_runtime(scenario, grid, facts, workspace, jobs, started=started)
             except Exception as error:
                 why = f"the pilot failed, as a run will: {first_line(error)}"
         return CheckReport(path, scenario, grid, facts, labels, estimate, why)

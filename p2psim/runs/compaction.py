@@ -1,5 +1,7 @@
 """Merging of all that a run folder holds into its tables and archives, in one atomic step.
 
+A pilot has what it simulated merged as well, elsewhere, to see how long that takes.
+
 Stopping rules read the last recorded values of a metric here, from parts and from tables: of a metric that is recorded
 for all agents together that value, otherwise the mean over agents.
 """
@@ -7,7 +9,9 @@ for all agents together that value, otherwise the mean over agents.
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -26,7 +30,7 @@ from p2psim.runs.parts import ARCHIVES, TABLES, RunKey, StoredPart
 from p2psim.runs.seals import print_of
 from p2psim.runs.store import Content
 from p2psim.runs.tables import Placed, StoredTables, merge
-from p2psim.scenario.model import Scenario
+from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.record import Until
 from p2psim.simulation.workspace import members_of, read_member, write_archive
 
@@ -64,6 +68,76 @@ def finish(
     final = replace(described, stored=stored, runs=ended, warnings=content.warnings(), files=files)
     calls = (*described.invocations[:-1], record.so_far(described.state))
     _commit(folder, building, replace(final, invocations=calls))
+
+
+#: Seconds to keep the files of a batch that are almost empty, about.
+_PART = 2e-3
+
+
+def rehearsed(
+    scenario: Scenario,
+    grid: Sequence[Cell],
+    parts: Sequence[EncodedPart],
+    arrays: Callable[[str], Mapping[str, np.ndarray]] | None = None,
+) -> Callable[[int], list[float]]:
+    """How long the writing of results takes.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    grid : sequence of Cell
+    parts : sequence of EncodedPart
+        Of simulations of these cells; the first is of one alone.
+    arrays
+        As for `store.add_part`.
+
+    Returns
+    -------
+    callable
+        Gives, for a number of simulations, the seconds to keep batches of them, the seconds to make a run folder of
+        these and to read its summary, and the bytes of that folder: straight lines between the first part and all.
+    """
+    if not parts:
+        return lambda simulations: [0.0, 0.0, 0.0]
+    # The first time loads libraries, and takes memory that is there the second time.
+    first, little, _, much = (
+        _rehearsal(scenario, grid, some, arrays) for some in (parts[:1], parts[:1], parts, parts)
+    )
+    known = sum(len(part.runs) for part in parts)
+    # A study has fewer batches, which take longer.
+    much[0] -= (len(parts) - 1) * min(_PART, little[0])
+    each = np.maximum(much - little, 0.0) / max(known - 1, 1)
+    return lambda simulations: (np.maximum(first, little) + each * (simulations - 1)).tolist()
+
+
+def _rehearsal(
+    scenario: Scenario,
+    grid: Sequence[Cell],
+    parts: Sequence[EncodedPart],
+    arrays: Callable[[str], Mapping[str, np.ndarray]] | None,
+) -> np.ndarray:
+    """Seconds to keep some parts, seconds of all else that a run writes and reads beside them, and bytes."""
+    from p2psim.runs.describing import cells_at_end, describe, resolved_text
+    from p2psim.runs.result import Result
+    from p2psim.runs.summary import rows_of
+
+    cells = [cell for cell in grid if any(cell.content == key[0] for part in parts for key in part.runs)]
+    with tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True) as name:
+        folder, record, began = Path(name), InvocationRecorder(None, "local", 1), time.perf_counter()
+        described = describe(scenario, cells, None, folder, {}, {}, record.so_far())
+        text = resolved_text(scenario, cells, described)
+        store.begin(folder, described, text)
+        kept = -time.perf_counter()
+        stored = [store.add_part(folder, part, arrays) for part in parts]
+        kept += time.perf_counter()
+        content = Content(described, (), StoredTables(folder, ())).grown(described, stored)
+        described = replace(described, cells=cells_at_end(described, content, {}), state="finished")
+        finish(folder, content, described, text, record)
+        rows_of(Result.load(folder))
+        taken = time.perf_counter() - began - kept
+        return np.array(
+            [kept, taken, sum(path.stat().st_size for path in folder.iterdir() if path.is_file())]
+        )
 
 
 def placed_runs(

@@ -2,26 +2,24 @@
 
 Estimates of memory are lower bounds: what they refuse cannot run on this machine. For the time, the smallest cell warms
 up, and a second simulation of it shows whether whole simulations fit into the time that is left. If they do, the
-study's own simulations follow in its order, so that what its cells share is shared here too; if not, the pace of that
-simulation is used. The first simulation of each cell sets up what its others share, which is counted once a cell. Where
-the largest cell has many more events, its pace is looked at as well, and time is a straight line between the two: what
-does not depend on events, such as metrics, is not counted once an event. The variation of the pace over stretches of
-the pilot gives the range.
+study's own simulations follow in its order and in batches, so that what its cells share is shared here too, and
+replicas are simulated together; if not, the pace of that simulation is used. The first simulation of each cell sets up
+what its others share, which is counted once a cell. Where the largest cell has many more events, its pace is looked at
+as well, and time is a straight line between the two: what does not depend on events, such as metrics, is not counted
+once an event. The variation of the pace over stretches of the pilot gives the range. What was simulated is written as
+well. A run takes as long as the check until it simulates.
 """
 
-import mmap
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from p2psim.core.compiled import cache_directory
 from p2psim.core.errors import Fault, InputError
 from p2psim.runs.progress import time_in_words
-from p2psim.runs.system import address_limit, peak_memory
+from p2psim.runs.system import available_cores, available_memory, peak_memory, sized
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.record import fewest, most
 from p2psim.simulation.algorithms import Assessment
@@ -46,53 +44,6 @@ class Need:
     numbers: Mapping[str, float]
 
 
-def available_memory() -> float:
-    """Bytes that this process may still take; infinite where the system does not say."""
-    limits = [address_limit()]
-    with suppress(OSError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    with suppress(OSError, ValueError):
-        cgroup = Path("/sys/fs/cgroup")
-        limits.append(int((cgroup / "memory.max").read_text()) - int((cgroup / "memory.current").read_text()))
-    return max(min(limits), 0.0)
-
-
-#: Bytes of address space that a process takes beyond what it has once a study is read: compiled kernels, tables; and
-#: one with workers, which hands their results on.
-_ALONE, _WITH_WORKERS = 510e6, 860e6
-
-
-def limited_room() -> float:
-    """Bytes of address space that its limit leaves to this process."""
-    with suppress(OSError, ValueError, IndexError):
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        return max(address_limit() - pages * mmap.PAGESIZE, 0)
-    return address_limit()
-
-
-def has_room_for_workers() -> bool:
-    """Whether the limit on address space leaves enough for worker processes."""
-    return limited_room() >= _WITH_WORKERS
-
-
-def refuse_little_room(jobs: int | None) -> None:
-    """Refuse to run where libraries, which end the process without a word or hang, have too little address space.
-
-    Raises
-    ------
-    InputError
-    """
-    several = jobs is not None and jobs > 1
-    room, need = limited_room(), _WITH_WORKERS if several else _ALONE
-    if room < need:
-        whose, cure = (f" for {jobs} workers", "use --jobs 1 or raise") if several else ("", "raise")
-        raise InputError(
-            f"too little memory{whose}: its limit (ulimit -v) leaves {_shown(room)}, and about {_shown(need)} are "
-            f"needed; {cure} the limit"
-        )
-
-
 def refuse_excess(scenario: Scenario, grid: Sequence[Cell], confirmed: bool) -> None:
     """Refuse a study whose cells cannot be in memory, or take too long to prepare, before their data is made.
 
@@ -110,7 +61,7 @@ def refuse_excess(scenario: Scenario, grid: Sequence[Cell], confirmed: bool) -> 
         if sum(need.size for need in needs) > room:
             worst = max(needs, key=lambda need: need.size)
             key = max(worst.numbers, key=lambda name: worst.numbers[name])
-            need, free = _shown(worst.size), _shown(room)
+            need, free = sized(worst.size), sized(room)
             said = f"{worst.what} would take about {need}, and {free} of memory are free"
             faults[scenario.locate(Fault(f"{said}; {_CONFIRM}", key))] = None
     for cell in () if faults else grid:
@@ -141,7 +92,9 @@ def refuse_length(
         end = next((end for end in ends if getattr(learning, end, None) is not None), "kind")
         key = f"learning.algorithm.{end}"
         if cell.scenario.record.events and fact.bytes_of_events > room:
-            said = f"{fact.events:,} events would take {_shown(fact.bytes_of_events)}, and {_shown(room)} are free"
+            said = (
+                f"{fact.events:,} events would take {sized(fact.bytes_of_events)}, and {sized(room)} are free"
+            )
             fault = Fault(f"{said}; leave record.events out, or give --confirm-cells", key)
             raise InputError(scenario.locate(fault))
         if fact.events > MOST_EVENTS:
@@ -191,19 +144,16 @@ def _needs(scenario: Scenario) -> list[Need]:
     return needs
 
 
-def _shown(size: float) -> str:
-    """Bytes in the largest unit that leaves a number of at least one."""
-    units = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
-    power = next((power for power in range(6) if size < 1000 ** (power + 1)), 6)
-    return f"{size / 1000**power:,.3g} {units[power]}"
-
-
-#: Seconds that a pilot takes, beside the one chunk of events or simulation in which they end.
+#: Seconds that a pilot takes, beside what warms up, and the one chunk of events or simulation in which they end.
 SECONDS = 1.0
 #: Stretches of about equal time into which a pilot is cut, to see how its pace varies.
 STRETCHES = 5
 #: Seconds until a pool of processes works.
 _START = 1.0
+#: Cells whose first simulation is compared with the next.
+_FEW = 5
+#: Ratio of the largest cell's events to those of what was simulated, from which on its pace is looked at.
+_UNEQUAL = 1.5
 
 
 @dataclass(frozen=True)
@@ -222,14 +172,20 @@ class Pilot:
         Parts of the pilot whose paces were compared; one says nothing of how the pace varies.
     slowest, fastest : float
         Events a second in the slowest and in the fastest of them.
+    start_seconds : float
+        Until the simulations begin, once for the whole study.
     once_seconds : float
         Of each process: to load compiled code, and to set up the cells.
+    keep_seconds, write_seconds : float
+        To keep the results of all simulations as they come, and to write the run folder at the end.
     least_seconds, most_seconds : float
         Of the whole study, with `jobs` processes: of the fewest replicas at the fastest pace, and of the most at the
         slowest.
     jobs : int
     memory : int
         Bytes of one process, libraries included.
+    size : int or None
+        Bytes of the run folder; None where no simulation came to its end.
     """
 
     simulations: int
@@ -238,11 +194,15 @@ class Pilot:
     stretches: int
     slowest: float
     fastest: float
+    start_seconds: float
     once_seconds: float
+    keep_seconds: float
+    write_seconds: float
     least_seconds: float
     most_seconds: float
     jobs: int
     memory: int
+    size: int | None
 
 
 def kept_code() -> int:
@@ -257,8 +217,9 @@ def estimate_runtime(
     workspace: Workspace,
     jobs: int,
     seconds: float = SECONDS,
+    started: float = 0.0,
 ) -> Pilot:
-    """Simulate for about a second, and extrapolate.
+    """Simulate for about a second, write what that gave, and extrapolate.
 
     Parameters
     ----------
@@ -270,19 +231,27 @@ def estimate_runtime(
         Processes that the study shall have.
     seconds : float
         Time that may be taken.
+    started : float
+        Seconds that a run takes until its simulations begin.
 
     Returns
     -------
     Pilot
     """
-    from p2psim.runs.batches import BatchOptions, cut, run_batch
+    from p2psim.runs.batches import BatchOptions, BatchResult, run_batch
+    from p2psim.runs.compaction import rehearsed
     from p2psim.simulation.simulate import sample
 
-    def ran(items: Sequence[tuple[int, int]]) -> float:
-        result = run_batch(grid, items, workspace, BatchOptions())
+    # As a run has it.
+    grid = [replace(cell, warnings=fact.of_runs) for cell, fact in zip(grid, facts, strict=True)]
+    keep_data = scenario.record.data or scenario.record.events
+    options = BatchOptions(keep_data, frozenset(workspace.problems()), share=len(grid) > 1)
+
+    def ran(items: Sequence[tuple[int, int]]) -> BatchResult:
+        result = run_batch(grid, items, workspace, options)
         if result.stopped is not None:
             raise result.stopped
-        return result.seconds
+        return result
 
     def sampled(cell: int, most: float) -> tuple[int, float, list[tuple[float, float]], bool, float]:
         # The first one loads compiled code and sets up the cell, which tells nothing of the others.
@@ -294,63 +263,94 @@ def estimate_runtime(
         more = first_seconds - sum(events for events, _ in first) * taken / max(played, 1)
         return int(played), taken, [*pieces], ended, max(more, 0.0)
 
-    sizes = [fact.events for fact in facts]
+    sizes, code = [fact.events for fact in facts], kept_code()
     smallest, largest = sizes.index(min(sizes)), sizes.index(max(sizes))
-    until, code = time.perf_counter() + 1.25 * seconds, kept_code()
+    until = time.perf_counter() + 1.25 * seconds
     played, spent, stretches, ended, begin = sampled(smallest, seconds / 2)
     pace = played / max(spent, 1e-9)
     share = min(1.0, played / max(sizes[smallest], 1))
     line = TimeLine(sizes[smallest], sizes[smallest] / max(pace, 1e-9))
-    firsts = list[float]()
+    firsts = list[BatchResult]()
     for cell in range(len(grid)) if ended else ():
         if firsts and time.perf_counter() + 2 * sizes[cell] / pace > until - seconds / 2:
             break
         firsts.append(ran([(cell, 0)]))
-    again = [([cell], ran([(cell, 1)])) for cell in range(len(firsts))]
-    # In batches, as in the study: alone, a small simulation takes longer.
+    again = [ran([(cell, 1)]) for cell in range(len(firsts[:_FEW]))]
+    # Then in batches, as in the study: simulations of a cell together take less time than one after the other. Whole
+    # ones have metrics as well, and are slower than what was sampled.
     order = (
-        (cell, replica) for replica in range(2, fewest(scenario.replicas)) for cell in range(len(firsts))
+        (cell, replica)
+        for replica in range(1, max(fewest(scenario.replicas), 2))
+        for cell in range(len(firsts))
     )
-    # Whole simulations have metrics as well, and are slower than what was sampled.
-    whole_pace = sum(sizes[: len(firsts)]) / max(sum(taken for _, taken in again), 1e-9)
-    batches = list[tuple[list[int], float]]()
-    for items in (
-        cut(order, lambda item: sizes[item[0]], whole_pace * seconds / (2 * STRETCHES)) if firsts else ()
-    ):
-        if not items or time.perf_counter() + sum(sizes[cell] for cell, _ in items) / whole_pace > until:
+    whole_pace = sum(sizes[: len(again)]) / max(sum(result.seconds for result in again), 1e-9)
+    most_events, until = 0.0, time.perf_counter() + 2 * seconds
+    batches, settled = list[tuple[list[int], BatchResult]](), 0
+    while True:
+        if whole_pace * seconds / (2 * STRETCHES) > 1.5 * most_events:
+            most_events, settled = whole_pace * seconds / (2 * STRETCHES), len(batches)
+            until = min(until, time.perf_counter() + seconds)
+        items = _taken(order, sizes, most_events)
+        cells = [cell for cell, _ in items]
+        together = sum(sizes[cell] for cell in cells)
+        # Of about the same size, so that only the machine makes their paces vary.
+        few = together < most_events / 2 and len(batches) > settled
+        if not items or few or time.perf_counter() + together / whole_pace > until:
             break
-        batches.append(([cell for cell, _ in items], ran(items)))
-    whole = batches or again
+        batches.append((cells, ran(items)))
+        # What simulates several together is loaded, or compiled, by the first.
+        now = together / max(batches[-1][1].seconds, 1e-9)
+        whole_pace, late = (now, 0.0) if batches[1:] else (max(whole_pace, now), batches[0][1].seconds)
+        until += late
+    settled = max(min(settled, len(batches) - 1), min(1, len(batches) - 1))
+    whole = batches[settled:] or [([cell], result) for cell, result in enumerate(again)]
     if whole:
-        events = [sizes[cell] for some, _ in whole for cell in some]
+        events = [sizes[cell] for cells, _ in whole for cell in cells]
         played = sum(events)
-        line = TimeLine(played / len(events), sum(taken for _, taken in whole) / len(events))
+        line = TimeLine(played / len(events), sum(result.seconds for _, result in whole) / len(events))
     other = 0.0
     if sizes[largest] > _UNEQUAL * line.events:
         beside = max(line.seconds - line.events / pace, 0.0) if whole else 0.0
         part, taken, _, _, other = sampled(largest, seconds / 4)
         line = line.through(sizes[largest], sizes[largest] * taken / max(part, 1) + beside)
+
+    def expected(cells: Sequence[int]) -> float:
+        return sum(line.at(sizes[cell]) for cell in cells)
+
     if whole:
-        stretches = [(sum(line.at(sizes[cell]) for cell in some), taken) for some, taken in whole]
+        stretches = [(expected(cells), result.seconds) for cells, result in whole]
     # What the first simulation of a cell takes more, such as a graph or an optimum: each process pays for it. That of
-    # the smallest cell, which was sampled before, says what is loaded, once for all cells.
-    more = [max(first - taken, 0.0) for first, (_, taken) in zip(firsts, again, strict=True)]
+    # the smallest cell, which was sampled before, says what is loaded, once for all cells; so does the first batch.
+    more = [max(one.seconds - two.seconds, 0.0) for one, two in zip(firsts, again, strict=False)]
     begin += more.pop(smallest) if smallest < len(more) else 0.0
+    begin += max(batches[0][1].seconds - expected(batches[0][0]), 0.0) if batches[1:] else 0.0
     if kept_code() > code:  # compiled here, and loaded by a run
         begin = 0.0
     once = begin + (len(grid) - 1) * (sorted(more)[(len(more) - 1) // 2] if more else other)
-    each = sum(line.at(size) for size in sizes)
+    results = [*firsts[:1], *(result for _, result in batches)]
+    parts = [one.part for one in results if one.part is not None]
+    writing = rehearsed(scenario, grid[: len(firsts)], parts, workspace.arrays if keep_data else None)
+    each, spans = expected(range(len(grid))), list[float]()
     paces, pace = spread(stretches) or [1.0], sum(sizes) / max(each, 1e-9)
-    alone = [fewest(scenario.replicas) * each / paces[-1], most(scenario.replicas) * each / paces[0]]
-    shortest, longest = (min(one + once, one / jobs + once + _START) for one in alone)
+    for replicas, factor in ((fewest(scenario.replicas), paces[-1]), (most(scenario.replicas), paces[0])):
+        alone, (keep, write, size) = replicas * each / factor, writing(replicas * len(grid))
+        shared = (alone + keep) / min(jobs, available_cores()) + _START
+        spans.append(started + once + (min(alone + keep, shared) if jobs > 1 else alone + keep) + write)
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
     slowest, fastest, memory = pace * paces[0], pace * paces[-1], peak_memory() + int(kept)
-    done = int(ended) + len(firsts) + len(again) + sum(len(some) for some, _ in batches)
-    return Pilot(done, played, pace, len(paces), slowest, fastest, once, shortest, longest, jobs, memory)
+    done = int(ended) + len(again) + len(firsts[1:]) + sum(result.done for result in results)
+    paces_and_costs = played, pace, len(paces), slowest, fastest, started, once, keep, write
+    of_folder = int(size) if parts else None
+    return Pilot(done, *paces_and_costs, spans[0], spans[1], jobs, memory, of_folder)
 
 
-#: Ratio of the largest cell's events to those of what was simulated, from which on its pace is looked at.
-_UNEQUAL = 1.5
+def _taken(order: Iterator[tuple[int, int]], sizes: Sequence[int], most: float) -> list[tuple[int, int]]:
+    """The next simulations that have so many events together."""
+    items, events = list[tuple[int, int]](), 0
+    while events < most and (item := next(order, None)) is not None:
+        items.append(item)
+        events += sizes[item[0]]
+    return items
 
 
 @dataclass(frozen=True)

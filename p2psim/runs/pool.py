@@ -33,8 +33,15 @@ from p2psim.core.compiled import load_numba
 from p2psim.core.errors import InputError, SimulationError, first_line
 from p2psim.core.interrupts import ENDINGS
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
-from p2psim.runs.pilot import has_room_for_workers
-from p2psim.runs.system import OF_WORKERS, SERVER, block_sigint, environment, worker_context
+from p2psim.runs.system import (
+    OF_WORKERS,
+    SERVER,
+    available_cores,
+    block_sigint,
+    environment,
+    has_room_for_workers,
+    worker_context,
+)
 from p2psim.runs.work import Work
 from p2psim.scenario.model import Cell
 from p2psim.simulation.workspace import Workspace
@@ -232,11 +239,6 @@ def _handle_dead_worker(cells: Sequence[Cell], schedule: Schedule, worker: Worke
 
 #: A study that one process finishes sooner than this is not worth a pool.
 WORTH_A_POOL = 3.0
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_local(

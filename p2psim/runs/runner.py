@@ -21,11 +21,11 @@ from p2psim.runs.checking import assess_cells, warnings_of
 from p2psim.runs.clusters import connect, run_dask
 from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.parts import RunKey, StoredPart
-from p2psim.runs.pilot import refuse_excess, refuse_length, refuse_little_room
-from p2psim.runs.pool import available_cores, refuse_unguarded, run_local
+from p2psim.runs.pilot import refuse_excess, refuse_length
+from p2psim.runs.pool import refuse_unguarded, run_local
 from p2psim.runs.progress import shown
 from p2psim.runs.result import Result
-from p2psim.runs.system import warm_up
+from p2psim.runs.system import available_cores, refuse_little_room, warm_up
 from p2psim.runs.tables import StoredTables
 from p2psim.runs.tuning import tuned
 from p2psim.runs.work import Work

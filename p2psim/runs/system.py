@@ -4,6 +4,7 @@ It imports nothing of p2psim that takes time, so that a command can start the se
 """
 
 import contextlib
+import mmap
 import multiprocessing
 import os
 import signal
@@ -12,8 +13,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
+from pathlib import Path
 from typing import IO, Any
 
+from p2psim.core.errors import InputError
 from p2psim.core.interrupts import ENDINGS
 
 #: None on Windows.
@@ -82,6 +85,65 @@ def address_limit() -> float:
         return float("inf")
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     return float("inf") if soft == resource.RLIM_INFINITY else soft
+
+
+def available_memory() -> float:
+    """Bytes that this process may still take; infinite where the system does not say."""
+    limits = [address_limit()]
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    with contextlib.suppress(OSError, ValueError):
+        cgroup = Path("/sys/fs/cgroup")
+        limits.append(int((cgroup / "memory.max").read_text()) - int((cgroup / "memory.current").read_text()))
+    return max(min(limits), 0.0)
+
+
+#: Bytes of address space that a process takes beyond what it has once a study is read: compiled kernels, tables; and
+#: one with workers, which hands their results on.
+_ALONE, _WITH_WORKERS = 510e6, 860e6
+
+
+def limited_room() -> float:
+    """Bytes of address space that its limit leaves to this process."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        return max(address_limit() - pages * mmap.PAGESIZE, 0)
+    return address_limit()
+
+
+def has_room_for_workers() -> bool:
+    """Whether the limit on address space leaves enough for worker processes."""
+    return limited_room() >= _WITH_WORKERS
+
+
+def refuse_little_room(jobs: int | None) -> None:
+    """Refuse to run where libraries, which end the process without a word or hang, have too little address space.
+
+    Raises
+    ------
+    InputError
+    """
+    several = jobs is not None and jobs > 1
+    room, need = limited_room(), _WITH_WORKERS if several else _ALONE
+    if room < need:
+        whose, cure = (f" for {jobs} workers", "use --jobs 1 or raise") if several else ("", "raise")
+        raise InputError(
+            f"too little memory{whose}: its limit (ulimit -v) leaves {sized(room)}, and about {sized(need)} are "
+            f"needed; {cure} the limit"
+        )
+
+
+def sized(size: float) -> str:
+    """Bytes in the largest unit that leaves a number of at least one."""
+    units = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+    power = next((power for power in range(6) if size < 1000 ** (power + 1)), 6)
+    return f"{size / 1000**power:,.3g} {units[power]}"
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from p2psim.runs.batches import BatchOptions, BatchResult, Item, run_batch
 from p2psim.runs.checking import check_scenario
 from p2psim.runs.pilot import Pilot
 from p2psim.runs.progress import time_in_words, time_range
+from p2psim.runs.runner import run
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.simulation import simulate
@@ -41,6 +42,12 @@ def flown(study: Scenario, jobs: int = 1) -> Pilot:
     return checked.pilot
 
 
+def simulating(found: Pilot) -> tuple[float, float]:
+    """Seconds of the simulations alone, the least and the most."""
+    beside = found.start_seconds + found.once_seconds + found.write_seconds
+    return found.least_seconds - beside, found.most_seconds - beside
+
+
 def long(replicas: object = 3) -> Scenario:
     algorithm = small.tree()["learning"]["algorithm"] | {"horizon": 50_000_000}
     learning = small.tree()["learning"] | {"algorithm": algorithm}
@@ -56,7 +63,8 @@ def test_time_is_bounded_and_foretold_where_not_one_simulation_fits() -> None:
     assert time.perf_counter() - began < 30
     assert found.simulations == 0
     # 2 cells of 3 replicas with 6 events for each of 5e7 commits.
-    least, most = (whole - found.once_seconds for whole in (found.least_seconds, found.most_seconds))
+    assert (found.keep_seconds, found.write_seconds, found.size) == (0, 0, None)
+    least, most = simulating(found)
     assert least == pytest.approx(6 * 3e8 / found.fastest, rel=0.01)
     assert most == pytest.approx(6 * 3e8 / found.slowest, rel=0.01)
     assert found.slowest <= found.events_per_second <= found.fastest
@@ -66,6 +74,7 @@ def test_seconds_grow_as_events_and_shrink_as_jobs(monkeypatch: pytest.MonkeyPat
     """With a clock of our own: each look at it is a hundredth of a second."""
     looks = iter(range(10**9))
     monkeypatch.setattr(time, "perf_counter", lambda: next(looks) / 100)
+    monkeypatch.setattr(pilot, "available_cores", lambda: 3)
     study = small.scenario(replicas=100)
     one = flown(study)
     assert one.simulations > 1
@@ -73,16 +82,18 @@ def test_seconds_grow_as_events_and_shrink_as_jobs(monkeypatch: pytest.MonkeyPat
     assert one.slowest == pytest.approx(one.fastest)
     assert one.least_seconds == pytest.approx(one.most_seconds)
     events = check_scenario(study, "").events
-    assert one.most_seconds - one.once_seconds == pytest.approx(events / one.events_per_second)
-    four = flown(study, jobs=4)
-    alone = events / four.events_per_second
-    assert four.most_seconds - four.once_seconds == pytest.approx(min(alone, alone / 4 + 1.0))
+    assert simulating(one)[1] == pytest.approx(events / one.events_per_second + one.keep_seconds)
+    for jobs in (2, 4):
+        several = flown(study, jobs=jobs)
+        # As many at a time as there are cores.
+        alone = events / several.events_per_second + several.keep_seconds
+        assert simulating(several)[1] == pytest.approx(min(alone, alone / min(jobs, 3) + 1.0))
 
 
 def test_a_rule_for_replicas_gives_a_range() -> None:
     until = {"metric": "relative_fitness", "width": 0.1}
     found = flown(long({"until": until, "least": 10, "most": 1000}))
-    least, most = (whole - found.once_seconds for whole in (found.least_seconds, found.most_seconds))
+    least, most = simulating(found)
     assert most * found.slowest == pytest.approx(100 * least * found.fastest)
 
 
@@ -98,17 +109,27 @@ def test_a_machine_that_becomes_busy_gives_a_range(monkeypatch: pytest.MonkeyPat
     flown(study)  # imports
     monkeypatch.setattr(time, "perf_counter", look)
     found = flown(study)
-    assert found.stretches == pilot.STRETCHES
+    assert 3 <= found.stretches <= pilot.STRETCHES
     # One stretch may hold both paces, but not the first and not the last.
     assert found.fastest == pytest.approx(3 * found.slowest)
-    once = found.once_seconds
-    assert found.most_seconds - once == pytest.approx(3 * (found.least_seconds - once))
+    least, most = (whole - found.keep_seconds for whole in simulating(found))
+    assert most == pytest.approx(3 * least)
     assert found.slowest < found.events_per_second < found.fastest
 
 
-def made_up(monkeypatch: pytest.MonkeyPatch, fixed: float, each: float, setup: float) -> None:
-    """Simulations that take time on a clock of our own alone: so much each, an event, and once a cell."""
-    now, known = [0.0], set[int]()
+def made_up(
+    monkeypatch: pytest.MonkeyPatch,
+    fixed: float,
+    each: float,
+    setup: float,
+    together: float = 0.0,
+    loading: float = 0.0,
+) -> None:
+    """Simulations that take time on a clock of our own alone.
+
+    So much each, an event, and once a cell; of several of a cell at once so much for all of them, and once.
+    """
+    now, known, loaded = [0.0], set[int](), list[bool]()
 
     def events(scenario: Scenario) -> int:
         return 6 * scenario.learning.algorithm.horizon  # type: ignore[attr-defined]
@@ -128,6 +149,10 @@ def made_up(monkeypatch: pytest.MonkeyPatch, fixed: float, each: float, setup: f
 
     def run_batch(grid: Sequence[Cell], items: Sequence[Item], *_: object) -> BatchResult:
         began = now[0]
+        now[0] += together
+        if len(items) > 1 and not loaded:
+            now[0] += loading
+            loaded.append(True)
         for cell, _replica in items:
             scenario = grid[cell].scenario
             now[0] += fixed + each * events(scenario) + setup * (events(scenario) not in known)
@@ -156,6 +181,30 @@ def test_what_does_not_grow_with_events_is_counted_once(
     truth = replicas * sum(fixed + each * 6 * horizon for horizon in horizons) + len(horizons) * setup
     assert found.least_seconds == pytest.approx(truth, rel=0.02)
     assert found.most_seconds == pytest.approx(truth, rel=0.02)
+
+
+@pytest.mark.parametrize("loading", [0.0, 0.3, 5.0])
+@pytest.mark.parametrize("together", [0.0, 0.001, 0.005])
+def test_what_replicas_have_together_is_counted_once_a_batch(
+    together: float, loading: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of the study takes about a second, however dear a simulation is that stands alone."""
+    study = small.scenario(sweep={"learning.algorithm.horizon": [40, 60]}, replicas=50_000)
+    made_up(monkeypatch, 1e-4, 1e-7, 0.0, together, loading)
+    found = flown(study)
+    alone = 50_000 * sum(1e-4 + 1e-7 * 6 * horizon for horizon in (40, 60))
+    truth = alone * (1 + together) + loading
+    assert found.least_seconds == pytest.approx(truth, rel=0.12)
+    assert found.once_seconds == pytest.approx(loading, rel=0.1, abs=0.05)
+
+
+@pytest.mark.parametrize("record", [{"every": 1}, {"every": 10, "events": True, "noise": True}])
+def test_the_folder_is_as_large_as_foretold(record: dict[str, object], tmp_path: Path) -> None:
+    study = small.scenario(record={"metrics": ["relative_fitness"], **record}, replicas=150)
+    found = flown(study)
+    run(study, tmp_path / "run", progress=False)
+    size = sum(path.stat().st_size for path in (tmp_path / "run").iterdir())
+    assert found.size == pytest.approx(size, rel=0.25)
 
 
 PIECES = st.lists(st.tuples(st.integers(1, 10**6), st.floats(1e-6, 10)), min_size=1)
