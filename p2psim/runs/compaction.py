@@ -26,7 +26,7 @@ from p2psim.core import files as aside
 from p2psim.runs import manifest, store
 from p2psim.runs.invocations import InvocationRecorder
 from p2psim.runs.manifest import CellEntry, Manifest
-from p2psim.runs.parts import ARCHIVES, TABLES, RunKey, StoredPart
+from p2psim.runs.parts import ARCHIVES, TABLES, EncodedPart, RunKey, StoredPart
 from p2psim.runs.seals import print_of
 from p2psim.runs.store import Content
 from p2psim.runs.tables import Placed, StoredTables, merge
@@ -77,7 +77,7 @@ _PART = 2e-3
 def rehearsed(
     scenario: Scenario,
     grid: Sequence[Cell],
-    parts: Sequence[EncodedPart],
+    parts: Sequence[EncodedPart | StoredPart],
     arrays: Callable[[str], Mapping[str, np.ndarray]] | None = None,
 ) -> Callable[[int], list[float]]:
     """How long the writing of results takes.
@@ -86,7 +86,7 @@ def rehearsed(
     ----------
     scenario : Scenario
     grid : sequence of Cell
-    parts : sequence of EncodedPart
+    parts : sequence of EncodedPart or StoredPart
         Of simulations of these cells; the first is of one alone.
     arrays
         As for `store.add_part`.
@@ -95,7 +95,7 @@ def rehearsed(
     -------
     callable
         Gives, for a number of simulations, the seconds to keep batches of them, the seconds to make a run folder of
-        these and to read its summary, and the bytes of that folder: straight lines between the first part and all.
+        these, and the bytes of that folder: straight lines between the first part and all.
     """
     if not parts:
         return lambda simulations: [0.0, 0.0, 0.0]
@@ -113,13 +113,11 @@ def rehearsed(
 def _rehearsal(
     scenario: Scenario,
     grid: Sequence[Cell],
-    parts: Sequence[EncodedPart],
+    parts: Sequence[EncodedPart | StoredPart],
     arrays: Callable[[str], Mapping[str, np.ndarray]] | None,
 ) -> np.ndarray:
-    """Seconds to keep some parts, seconds of all else that a run writes and reads beside them, and bytes."""
+    """Seconds to keep some parts, seconds of all else that a run writes, and bytes."""
     from p2psim.runs.describing import cells_at_end, describe, resolved_text
-    from p2psim.runs.result import Result
-    from p2psim.runs.summary import rows_of
 
     cells = [cell for cell in grid if any(cell.content == key[0] for part in parts for key in part.runs)]
     with tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True) as name:
@@ -133,7 +131,6 @@ def _rehearsal(
         content = Content(described, (), StoredTables(folder, ())).grown(described, stored)
         described = replace(described, cells=cells_at_end(described, content, {}), state="finished")
         finish(folder, content, described, text, record)
-        rows_of(Result.load(folder))
         taken = time.perf_counter() - began - kept
         return np.array(
             [kept, taken, sum(path.stat().st_size for path in folder.iterdir() if path.is_file())]
