@@ -73,8 +73,10 @@ def _laid_out(figure: Figure) -> Iterator[None]:
     figure.dpi = dpi
     with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
-    yield
-    figure.set_layout_engine(engine)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
 
 
 @contextmanager
