@@ -166,7 +166,8 @@ def test_the_scenario_says_what_is_drawn_by_default(tmp_path) -> None:
     }
 
     def drawn(**words) -> list[str]:
-        return [p.stem for p in draw(result, folder=tmp_path / "f", **words) if p.suffix == ".png"]
+        drawn = draw(result, folder=tmp_path / "f", format="png", **words)
+        return [p.stem for p in drawn if p.suffix == ".png"]
 
     assert drawn() == ["fitness", "fitness-2", "collaboration-epsilon"]
     # Whatever is asked for counts more.
