@@ -1,7 +1,6 @@
 """Generated linear models: regression, y = xᵀθ + noise, and classification, y = sign(xᵀθ_i), a θ_i for each agent.
 
-The classes are those of Bellet et al. (2018), section 5.1. Each agent draws from its own stream: another agent more
-changes nobody's records.
+The classes are those of Bellet et al. (2018), section 5.1. One agent more changes nobody's records.
 """
 
 import math
@@ -117,6 +116,8 @@ Features = ByKind[L1BallFeatures | GaussianFeatures | UniformFeatures]
 
 #: From so many agents on, compiled code draws for them, as it takes a second or two to compile.
 _MANY = 10_000
+#: Agents whose labels are found together.
+_TOGETHER = 512
 
 
 def _points_kind(value: Any) -> str:
@@ -370,27 +371,30 @@ class LinearClassification(_LinearSource):
         for rows in (X, test_X, public):
             self.x.finish(rows)
         targets = self.targets.targets(normals, shared)
-        public_signs = _signs(public, self.targets.targets(target, shared), np.array([request.public]))
-        y, labels = _signs(X, targets, sizes), self._flipped(public_signs, stream.random(request.public))
+        labels = _signs(public, self.targets.targets(target, shared), np.array([request.public]))
+        y = _signs(X, targets, sizes)
+        for signs, draws in ((y, chances), (labels, stream.random(request.public))):
+            np.negative(signs, out=signs, where=draws < self.label_noise)
         test = TestSet(test_X, _signs(test_X, targets, np.diff(test_offsets)), test_offsets)
-        drawn = {"X": X, "y": self._flipped(y, chances), "public": public, "public_labels": labels}
+        drawn = {"X": X, "y": y, "public": public, "public_labels": labels}
         return self._held(offsets, {}, **drawn, test=test, targets=targets)
 
     def x_bounds(self) -> tuple[float | None, float | None]:
         """Bounds of the distribution of the features."""
         return self.x.bounds(self.dimension)
 
-    def _flipped(self, y: np.ndarray, chances: np.ndarray) -> np.ndarray:
-        return np.where(chances < self.label_noise, -y, y)
-
 
 def _signs(X: np.ndarray, targets: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """sign(xᵀθ) of rows that lie owner by owner; +1 where it is 0, as a label is never 0.
 
-    Column by column, as a product through BLAS could depend on where the rows lie in memory.
+    Column by column, as a product through BLAS could depend on where rows lie; of as many owners as a cache holds.
     """
-    products = np.zeros(len(X))
-    for column, weights in zip(X.T, targets.T, strict=True):
-        if weights.any():
-            products += column * np.repeat(weights, sizes)
-    return np.where(products < 0, -1.0, 1.0)
+    signs, columns, stop = np.empty(len(X)), np.flatnonzero(targets.any(axis=0)).tolist(), 0
+    for first in range(0, sizes.size if len(X) else 0, _TOGETHER):
+        owners = slice(first, first + _TOGETHER)
+        start, stop = stop, stop + int(sizes[owners].sum())
+        products = np.zeros(stop - start)
+        for j in columns:
+            products += X[start:stop, j] * np.repeat(targets[owners, j], sizes[owners])
+        signs[start:stop] = np.where(products < 0, -1.0, 1.0)
+    return signs
