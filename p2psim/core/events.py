@@ -116,9 +116,10 @@ def text_column(texts: Sequence[str]) -> "pa.StringArray":
     """Text as a column of a table; see `number_column`."""
     import pyarrow as pa
 
-    written = [text.encode() for text in texts]
-    ends = np.cumsum([0, *map(len, written)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(written), pa.py_buffer(ends), pa.py_buffer(b"".join(written)))
+    written, ends = "".join(texts).encode(), np.zeros(len(texts) + 1, np.int32)
+    sizes = map(len, texts) if written.isascii() else (len(text.encode()) for text in texts)
+    np.cumsum(np.fromiter(sizes, np.int32, len(texts)), out=ends[1:])
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(written))
 
 
 def numbers_of(column: "pa.ChunkedArray | pa.Array") -> np.ndarray:
