@@ -12,11 +12,11 @@ simulation as one would write it by hand (``naive``), and p2psim with its array 
 figure workload (star.yaml) and on the graph (graph.yaml). Cost is CPU time per commit, set-up and compilation
 excluded; p2psim's includes events, noise, objective and ledger. Then: memory at 750,000 records, and start-up. The
 other parts: the events of networks alone, beside limits of their own (networks.py); networks in whole studies
-(studies.py); whole sweeps (sweep.py); how cost grows (scaling.py); graphs of up to a million agents (large_graphs.py);
-how fast results are read (reading.py); gradients of models beside a plain loop and bare PyTorch (models.py); frames of
-a run's page in Chromium (page.py); forecasts beside replicas (forecast.py); what a process costs beside its simulation
-(starts.py); a Dask cluster (clusters.py); what a check foretells beside what a run takes (estimates.py); and where the
-time of each workload goes (profiles.py).
+(studies.py); whole sweeps (sweep.py); how cost grows (scaling.py); graphs of up to ten million agents
+(large_graphs.py); how fast results are read (reading.py); gradients of models beside a plain loop and bare PyTorch
+(models.py); frames of a run's page in Chromium (page.py); forecasts beside replicas (forecast.py); what a process
+costs beside its simulation (starts.py); a Dask cluster (clusters.py); what a check foretells beside what a run takes
+(estimates.py); and where the time of each workload goes (profiles.py).
 """
 
 import argparse
