@@ -329,7 +329,8 @@ def estimate_runtime(
     once = begin + (len(grid) - 1) * (sorted(more)[(len(more) - 1) // 2] if more else other)
     results = [*firsts[:1], *(result for _, result in batches)]
     parts = [one.part for one in results if one.part is not None]
-    writing = rehearsed(scenario, grid[: len(firsts)], parts, workspace.arrays if keep_data else None)
+    cells_and_facts = [*zip(grid, facts, strict=True)][: len(firsts)]
+    writing = rehearsed(scenario, cells_and_facts, parts, workspace.arrays if keep_data else None)
     each, spans = expected(range(len(grid))), list[float]()
     paces, pace = spread(stretches) or [1.0], sum(sizes) / max(each, 1e-9)
     for replicas, factor in ((fewest(scenario.replicas), paces[-1]), (most(scenario.replicas), paces[0])):
