@@ -16,10 +16,11 @@ from p2psim.privacy.allocations import Contraction
 from p2psim.privacy.shares import Releases
 from p2psim.theory.bounds.graph import contraction_rate
 from p2psim.theory.forecasts.descent import linear_descent
-from p2psim.theory.forecasts.descent_orders import Orders, sampled
+from p2psim.theory.forecasts.descent_orders import Orders, drawn_wakes, sampled
 from p2psim.theory.forecasts.descent_path import coefficients, distances, path, terms
 from p2psim.theory.forecasts.known_wakes import known_wakes_noise
 from p2psim.theory.forecasts.split import accumulate
+from p2psim.theory.forecasts.tiles import Tiles
 
 
 def some_graph(agents, kind, seed):
@@ -228,6 +229,30 @@ def test_coefficients_are_probabilities(wakes, spread):
         assert rows[7, 0] == pytest.approx(walk[7], rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("wakes", "spread", "least"), [(3000, 0.02, 0.004), (300, 0.3, 0.1), (800, 1.0, 0.2)]
+)
+def test_a_gap_makes_fewer_coefficients_do(wakes, spread, least):
+    """Of powers of numbers between 1 − w and 1 − a."""
+    degree = terms(wakes, spread, least=least)
+    assert degree < terms(wakes, spread)
+    rows = np.concatenate(list(coefficients(wakes, degree, spread, least)))
+    assert (rows >= 0).all()
+    y = np.linspace(-1, 1, 7)
+    powers = (1 - least - (spread - least) * (1 - y) / 2) ** np.arange(wakes + 1)[:, None]
+    assert np.polynomial.chebyshev.chebval(y, rows.T) == pytest.approx(powers, abs=3e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+@pytest.mark.parametrize("kind", ["ring", "complete"])
+def test_eigenvalues_of_both_maps_leave_a_gap_below_one(kind, seed):
+    """And it is not much too small: within a factor of two of what there is."""
+    model = some_descent(11, 2, seed, kind)
+    moves = sum(g * np.kron(A, A) for g, A in zip(model.chance, plain_maps(model), strict=True))
+    largest = np.linalg.eigvals(moves).real.max()
+    assert (1 - largest) / 2 < model.least <= 1 - largest + 1e-12
+
+
 @pytest.mark.parametrize("kind", ["ring", "complete"])
 def test_eigenvalues_of_both_maps_lie_within_the_width(kind):
     model = some_descent(5, 2, 4, kind)
@@ -333,7 +358,8 @@ def test_both_maps_are_what_they_say(agents, dimension, seed):
 
 
 @pytest.mark.parametrize(
-    ("agents", "dimension", "kind"), [(41, 5, "ring"), (20, 5, "complete"), (97, 1, "path")]
+    ("agents", "dimension", "kind"),
+    [(41, 5, "ring"), (20, 5, "complete"), (97, 1, "path"), (3, 40, "ring"), (2, 110, "path")],
 )
 def test_maps_of_matrices_larger_than_a_tile(agents, dimension, kind):
     """Against K and the plain maps, entry by entry; what follows the map is written over what was before."""
@@ -346,11 +372,23 @@ def test_maps_of_matrices_larger_than_a_tile(agents, dimension, kind):
     assert model.matrix == pytest.approx(K)
     assert model.dual(Q) == pytest.approx(dual, rel=1e-12, abs=1e-12)
     assert model.primal(S) == pytest.approx(primal, rel=1e-12, abs=1e-12)
-    after, z = Q.copy(), np.arange(float(size))
-    model.primal_into(S, after, 2.0, 3.0, 0.5, np.empty_like(S), z)
-    expected = 2 * S - 3 * (S - primal) - 0.5 * Q + np.outer(z, z)
-    assert after == pytest.approx(expected, rel=1e-12, abs=1e-9)
-    assert (after == after.T).all()
+    tiles, z = Tiles(model), np.arange(float(size))
+    held, vector = tiles.of(Q), np.outer(z, z)
+    assert tiles.traces(held) == pytest.approx(np.diag(Q).reshape(agents, dimension).sum(axis=1))
+    assert tiles.form(held, z) == pytest.approx(z @ Q @ z)
+    C = np.random.default_rng(2).normal(size=(agents, agents))
+    each = np.einsum("iaja->ij", Q.reshape(agents, dimension, agents, dimension))
+    assert tiles.traces_with(held, C + C.T) == pytest.approx(np.sum((C + C.T) * each))
+    after = tiles.of(Q)
+    tiles.primal_into(tiles.of(S), after, 2.0, 3.0, 0.5, tiles.of(vector), 0.7)
+    expected = 2 * S - 3 * (S - primal) - 0.5 * Q + 0.7 * vector
+    assert after == pytest.approx(tiles.of(expected), rel=1e-12, abs=1e-9)
+    after = tiles.of(S)
+    tiles.dual_into(held, after, 2.0, 3.0, 0.5)
+    expected = 2 * Q - 3 * (Q - dual) - 0.5 * S
+    assert after == pytest.approx(tiles.of(expected), rel=1e-12, abs=1e-9)
+    tiles.add_to_diagonal(after, z)
+    assert after == pytest.approx(tiles.of(expected + np.diag(z)), rel=1e-12, abs=1e-9)
 
 
 def test_a_walk_that_grows_beyond_all_numbers_is_an_error():
@@ -421,6 +459,67 @@ def test_averages_over_drawn_orders_are_the_moments():
     assert found.noiseless == pytest.approx((exact.expected - exact.start_noise)[points], rel=0.12)
     assert found.mean_gap == pytest.approx(exact.mean_gap[points], rel=0.1)
     assert found.apart == pytest.approx(distances(model, variances), rel=0.1)
+
+
+@pytest.mark.parametrize("spent", ["silent", "coast", "anchored"])
+@pytest.mark.parametrize("axis", ["commits", "time"])
+def test_parts_along_drawn_orders_are_those_of_every_release_followed_alone(spent, axis):
+    """With one coordinate, and a vector for each release, no signs meet: averages over the orders drawn are exact."""
+    model, orders, limits, seed = some_descent(3, 1, 4, offset=True), 12, np.array([4, 13, 2]), 8
+    changes = {"limits": limits, "spent": spent, "anchor": np.array([[0.3], [-1.0], [0.5]])}
+    how = orders_of(
+        model, **changes, **({"commits": None, "time": 12.0} if axis == "time" else {"commits": 25})
+    )
+    points = np.array([0.0, 3.5, 7.0, 12.0]) if axis == "time" else np.array([0, 1, 12, 25])
+    found = sampled(model, how, axis, points, orders, seed)
+    random = np.random.Generator(np.random.PCG64(seed))
+    drawn = [drawn_wakes(how, model.chance, random) for _ in range(orders)]
+    K, H, W = model.matrix, model.hessian, model.weights.toarray()
+    mu, degrees, best = model.noise_step / how.alpha, W.sum(axis=1), how.rest - model.offset
+    gaps, noise, apart = np.zeros((orders, 4)), np.zeros((4, 3)), np.zeros(3)
+    for b, wakes in enumerate(drawn):
+        # The mean first, then a column for each release, beside its anchor's.
+        columns = 1 + len(wakes.agents)
+        theta, anchors = np.zeros((3, columns)), np.zeros((3, columns))
+        theta[:, :1], anchors[:, :1] = model.start + how.rest, how.anchor
+        owner = np.concatenate([[-1], wakes.agents])
+        when = wakes.times if axis == "time" else wakes.before
+        for t in range(columns):
+            for row, point in enumerate(points):
+                before = (
+                    len(when)
+                    if row == 3
+                    else int((when <= point).sum() if axis == "time" else (when < point).sum())
+                )
+                if before == t:
+                    away = theta.copy()
+                    away[:, :1] -= best
+                    each = np.einsum("ic,ij,jc->c", away, H, away) / 2
+                    gaps[b, row] = each[0]
+                    noise[row] += np.bincount(owner[1:], each[1:], minlength=3) / orders
+            if t == len(wakes.agents):
+                break
+            i = wakes.agents[t]
+            mix = W[i] @ theta / degrees[i]
+            if wakes.numbers[t] >= 0:
+                still = theta.copy()
+                still[:, :1] -= how.rest
+                theta[i] -= model.step[i] * (K[i] @ still)
+                variance = how.variances(
+                    *(np.array([part[t]]) for part in (wakes.agents, wakes.numbers, wakes.before))
+                )
+                theta[i, 1 + t] += model.noise_step[i] * np.sqrt(variance[0])
+                anchors[i] = theta[i]
+            elif spent == "coast":
+                theta[i] += how.alpha[i] * (mix - theta[i])
+            elif spent == "anchored":
+                theta[i] = (mix + mu[i] * anchors[i]) / (1 + mu[i])
+        away = theta.copy()
+        away[:, :1] -= best
+        apart += (away**2).sum(axis=1) / orders
+    assert found.noiseless == pytest.approx(gaps.mean(axis=0), rel=1e-12)
+    assert found.noise == pytest.approx(noise, rel=1e-12, abs=1e-14)
+    assert found.apart == pytest.approx(apart, rel=1e-12)
 
 
 def test_budgets_by_expected_wakes_on_the_ring_of_five():

@@ -1,8 +1,10 @@
 """The forecast of coordinate descent in one cell: its expected objective along the run, in its parts."""
 
 import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -58,8 +60,8 @@ class DescentForecast(graphs.GraphForecast):
         What the noise of each agent's releases adds.
     alone : float
         Q_L − Q_L* where each agent has the minimiser of its own loss, without noise.
-    apart : ndarray, shape (n,)
-        E‖θ_i − θ*_i‖² at the end.
+    distances : callable
+        Gives `apart`, which takes as long as all else, when it is asked for.
     apart_alone : ndarray, shape (n,)
         ‖θ_i − θ*_i‖² of the minimiser of the agent's own loss; NaN for an agent without records.
     orders : int
@@ -78,7 +80,7 @@ class DescentForecast(graphs.GraphForecast):
     start: np.ndarray
     noise: np.ndarray
     alone: float
-    apart: np.ndarray
+    distances: Callable[[], np.ndarray]
     apart_alone: np.ndarray
     orders: int
     error: np.ndarray
@@ -93,6 +95,18 @@ class DescentForecast(graphs.GraphForecast):
     def expected(self) -> np.ndarray:
         """E[Q_L] − Q_L*, shape (moments,)."""
         return np.asarray(self.noiseless + self.start + self.noise.sum(axis=1))
+
+    @cached_property
+    def apart(self) -> np.ndarray:
+        """E‖θ_i − θ*_i‖² at the end, shape (n,).
+
+        Raises
+        ------
+        SimulationError
+            If it grows beyond all numbers.
+        """
+        with _growing():
+            return self.distances()
 
     @property
     def gains(self) -> np.ndarray:
@@ -181,12 +195,9 @@ def forecast(setting: graphs.GraphSetting) -> DescentForecast:
     )
     bias = model.gap(model.offset)
     optimum, alone = minimise_together(cell.problem), minimise_alone(cell.problem)
-    try:
-        with np.errstate(over="raise", invalid="raise"):
-            drawn = model.size > graphs.MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
-            parts = (_of_orders if drawn else _of_moments)(setting, model, moments, wakes)
-    except FloatingPointError:
-        raise SimulationError("the expected objective grows beyond all numbers") from None
+    with _growing():
+        drawn = model.size > graphs.MOST_NUMBERS or wants_orders(model, setup.plan, setup, setting.rate)
+        parts, apart = (_of_orders if drawn else _of_moments)(setting, model, moments, wakes)
     return DescentForecast(
         setting,
         moments,
@@ -197,7 +208,7 @@ def forecast(setting: graphs.GraphSetting) -> DescentForecast:
         parts.start,
         parts.noise,
         float(cell.problem.objective(alone) - cell.problem.objective(optimum)),
-        parts.apart,
+        apart,
         np.where(cell.problem.records > 0, ((alone - optimum) ** 2).sum(axis=1), np.nan),
         parts.orders,
         parts.error,
@@ -205,9 +216,23 @@ def forecast(setting: graphs.GraphSetting) -> DescentForecast:
     )
 
 
+@contextmanager
+def _growing() -> Iterator[None]:
+    """Say of what grows beyond all numbers what it is."""
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            yield
+    except FloatingPointError:
+        raise SimulationError("the expected objective grows beyond all numbers") from None
+
+
+#: Parts of the gap, and what gives the distances of models from their optima.
+_Parts = tuple[GapMoments, Callable[[], np.ndarray]]
+
+
 def _of_orders(
     setting: graphs.GraphSetting, model: LinearDescent, moments: graphs.RecordedMoments, wakes: int
-) -> GapMoments:
+) -> _Parts:
     cell = setting.cell
     plan, scenario = cell.setup.plan, cell.scenario
     how = Orders(
@@ -224,17 +249,18 @@ def _of_orders(
     )
     # So many that they take about as long as is borne.
     degree, p = model.weights.nnz / model.agents, cell.problem.dimension
-    seconds = wakes * (2e-6 + 2e-9 * p * (p + degree) * vectors(model))
+    seconds = wakes * (1e-6 + 4e-10 * p * (p + degree) * vectors(model))
     if seconds * _FEWEST > LONGEST:
         minutes = seconds * _FEWEST / 60
         raise MeaningError("network.topology", f"the forecast would take some {minutes:.0f} minutes")
     orders = int(np.clip(_SECONDS / seconds, _FEWEST, _ORDERS))
-    return sampled(model, how, moments.axis, moments.points, orders, scenario.seed)
+    parts = sampled(model, how, moments.axis, moments.points, orders, scenario.seed)
+    return parts, lambda: parts.apart
 
 
 def _of_moments(
     setting: graphs.GraphSetting, model: LinearDescent, moments: graphs.RecordedMoments, wakes: int
-) -> GapMoments:
+) -> _Parts:
     plan, nodes = setting.cell.setup.plan, _nodes(moments)
     # A short walk where its error does not matter, a full one where it may.
     for exact in (False, True):
@@ -245,14 +271,15 @@ def _of_moments(
         if unknown <= _ACCEPTED * (walked.expected[-1] + noise[-1].sum()):
             break
     at = moments.chances
-    return GapMoments(
+    parts = GapMoments(
         noiseless=at @ (walked.expected - walked.start_noise),
         start=at @ walked.start_noise,
         noise=_at_moments(moments, nodes, noise),
         mean_gap=at @ walked.mean_gap,
-        apart=distances(model, variances[:wakes]),
+        apart=np.full(model.agents, np.nan),
         error=np.zeros(len(at)),
     )
+    return parts, partial(distances, model, variances[:wakes])
 
 
 def _kept_path(model: LinearDescent, wakes: int, exact: bool) -> DescentPath:

@@ -12,8 +12,8 @@ projector on block i,
 
     dual: Q ← Σ γ_i·A_iᵀQA_i,    primal: S ← Σ γ_i·A_i·S·A_iᵀ.
 
-A wake touches one block row, so either is one product with K and terms that are cheap beside it. Then memory counts:
-neighbours are added, and a matrix and its transpose folded into what a walk needs next, in one compiled pass each.
+A wake touches one block row, so either is one product with K and terms that are cheap beside it. Powers of the maps are
+sums of Chebyshev polynomials of them: see `p2psim.theory.forecasts.descent_path`.
 """
 
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ from p2psim.core.compiled import njit, unwritten
 #: Share by which the largest eigenvalue is taken larger than its estimate.
 _CLOSE = 1e-3
 
+#: Size of the state below which all steps are fast; and iterations of a method of Lanczos.
+_FEW, _TRIES = 20, 100
+
 #: Numbers of a row of models that are added up at once: those of all agents stay in a cache.
 _COLUMNS = 512
-#: Rows and columns of a matrix that are folded at once.
-_TILE = 96
-
 #: From this share of all links on blocks of all pairs are added, not of neighbours alone.
 _FULL = 0.15
 
@@ -94,7 +94,8 @@ class LinearDescent:
         return self.start.size
 
     @cached_property
-    def _links(self) -> tuple[np.ndarray, ...]:
+    def links(self) -> tuple[np.ndarray, ...]:
+        """W as compressed rows, for kernels: where each begins, whose weights they are, and these."""
         W = self.weights
         return (
             unwritten(W.indptr.astype(np.int64)),
@@ -111,7 +112,7 @@ class LinearDescent:
             blocks, right.reshape(*right.shape[:-2], n, p, -1), out=out.reshape(*right.shape[:-2], n, p, -1)
         )
         shape = -1, n, right.shape[-1] * p
-        _less_neighbours(*self._links, unwritten(right.reshape(shape)), out.reshape(shape))
+        _less_neighbours(*self.links, unwritten(right.reshape(shape)), out.reshape(shape))
         return out
 
     def curve(self, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -147,25 +148,10 @@ class LinearDescent:
         return np.asarray(matrix.diagonal().reshape(self.start.shape).sum(axis=1))
 
     def dual(self, Q: np.ndarray) -> np.ndarray:
-        """Σ γ_i·A_iᵀQA_i, shape (…, n·p, n·p), of symmetric Q."""
-        result = np.zeros_like(Q)
-        self.dual_into(Q, result, 1.0, 1.0, 0.0, (np.empty_like(Q), np.empty_like(Q)))
-        return result
-
-    def dual_into(
-        self,
-        Q: np.ndarray,
-        before: np.ndarray,
-        keep: float,
-        change: float,
-        less: float,
-        spare: tuple[np.ndarray, np.ndarray],
-    ) -> None:
-        """Write keep·Q − change·(Q − dual(Q)) − less·before to ``before``, by way of two arrays like Q.
-
-        Q less its dual is KX + (KX)ᵀ, with X of `half_change`.
-        """
-        fold(self.curve(self.half_change(Q, *spare), spare[1]), Q, before, keep, change, less)
+        """Σ γ_i·A_iᵀQA_i, shape (…, n·p, n·p), of symmetric Q: Q less KX + (KX)ᵀ, with X of `half_change`."""
+        X = self.half_change(Q, np.empty_like(Q), np.empty_like(Q))
+        moved = self.curve(X)
+        return np.asarray(Q - moved - np.swapaxes(moved, -1, -2))
 
     def half_change(self, Q: np.ndarray, out: np.ndarray, spare: np.ndarray) -> np.ndarray:
         """X = GQ − ½BK, G = diag(γ_i·a_i) and B = diag(γ_i·a_i²·Q_ii), in ``out``, by way of ``spare``."""
@@ -189,34 +175,14 @@ class LinearDescent:
         return np.asarray(self.weights.toarray())
 
     def primal(self, S: np.ndarray) -> np.ndarray:
-        """Σ γ_i·A_i·S·A_iᵀ, shape (n·p, n·p), of symmetric S."""
-        result = np.zeros_like(S)
-        self.primal_into(S, result, 1.0, 1.0, 0.0, np.empty_like(S))
-        return result
-
-    def primal_into(
-        self,
-        S: np.ndarray,
-        before: np.ndarray,
-        keep: float,
-        change: float,
-        less: float,
-        spare: np.ndarray,
-        more: np.ndarray | None = None,
-    ) -> None:
-        """Write keep·S − change·(S − primal(S)) − less·before + vvᵀ to ``before``, by way of an array like S.
-
-        S less its primal is GKS + (GKS)ᵀ − diag(γ_i·a_i²·[KSK]_ii); v is ``more``, zero where that is left out.
-        """
+        """Σ γ_i·A_i·S·A_iᵀ, shape (n·p, n·p), of symmetric S: S less GKS + (GKS)ᵀ − diag(γ_i·a_i²·[KSK]_ii)."""
         n, p = self.start.shape
-        pulled, each = self.curve(S, spare).reshape(n, p, n, p), np.arange(n)
-        # [KSK]_ii = (KS)_i:·K_:i. Made symmetric: what rounding leaves of asymmetry would grow from step to step.
-        starts, others, weights = self._links
-        near = weights[:, None, None] * pulled[np.repeat(each, np.diff(starts)), :, others, :]
-        twice = pulled[each, :, each, :] @ self.blocks - np.add.reduceat(near, starts[:-1])
-        twice = (twice + np.swapaxes(twice, 1, 2)) / 4
-        pulled[each, :, each, :] -= self.step[:, None, None] * twice
-        fold(spare, S, before, keep, change, less, np.repeat(self.chance * self.step, p), more)
+        rate, pulled, each = self.chance * self.step, self.curve(S), np.arange(n)
+        twice = self.curve(np.ascontiguousarray(pulled.T)).reshape(n, p, n, p)[each, :, each, :]
+        moved = np.repeat(rate, p)[:, None] * pulled
+        result = np.asarray(S - moved - moved.T)
+        result.reshape(n, p, n, p)[each, :, each, :] += (rate * self.step)[:, None, None] * twice
+        return result
 
     def mean(self, z: np.ndarray) -> np.ndarray:
         """E[z] after a wake, shape (n, p): (I − GK)z."""
@@ -256,6 +222,36 @@ class LinearDescent:
         first = np.random.default_rng(0).normal(size=self.size)
         largest = eigsh(S, 1, which="LA", v0=first, tol=_CLOSE / 10, return_eigenvectors=False)[0]
         return min(1.0, 2 * float((rates * (peaks + self.degrees)).max()), 2 * float(largest) * (1 + _CLOSE))
+
+    @cached_property
+    def least(self) -> float:
+        """A number a ≥ 0: the eigenvalues of both maps are at most 1 − a.
+
+        With P_i as of `spread`, P_i⊗P_i ≤ ½(P_i²⊗I + I⊗P_i²), since (P_i⊗I − I⊗P_i)² ≥ 0. So the map is at most
+        I − S⊗I − I⊗S, S = Σγ_i(P_i − ½P_i²), and a is twice the least eigenvalue of S: that of RᵀKR with blocks
+        R_iR_iᵀ = γ_i(a_i·I − ½a_i²·K_ii). Lanczos's method comes close to it from above; it is taken a little smaller.
+        """
+        from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+        n, p = self.start.shape
+        if not np.isfinite(self.spread) or self.size < _FEW:
+            return 0.0
+        rates, steps = (self.chance * self.step)[:, None, None], self.step[:, None, None]
+        roots = np.linalg.cholesky(rates * (np.eye(p) - steps * self.blocks / 2))
+
+        def times(z: np.ndarray) -> np.ndarray:
+            right = (roots @ z.reshape(n, p, 1)).reshape(-1, 1)
+            return np.asarray((np.swapaxes(roots, 1, 2) @ self.curve(right).reshape(n, p, 1)).ravel())
+
+        S = LinearOperator((self.size, self.size), matvec=times, dtype=float)
+        first = np.random.default_rng(1).normal(size=self.size)
+        try:
+            (least,) = eigsh(
+                S, 1, which="SA", v0=first, tol=_CLOSE, maxiter=_TRIES, return_eigenvectors=False
+            )
+        except ArpackError:
+            return 0.0
+        return max(0.0, 2 * float(least) * (1 - 10 * _CLOSE))
 
 
 def linear_descent(
@@ -311,36 +307,14 @@ def linear_descent(
     )
 
 
-def fold(
-    moved: np.ndarray,
-    now: np.ndarray,
-    before: np.ndarray,
-    keep: np.ndarray | float,
-    change: np.ndarray | float,
-    less: float,
-    rates: np.ndarray | None = None,
-    more: np.ndarray | None = None,
-) -> None:
-    """Write keep·now − change·(RM + (RM)ᵀ) − less·before + vvᵀ to ``before``.
-
-    Of symmetric matrices, shape (…, m, m): M is ``moved``, R = diag(rates), the identity when left out, and v, shape
-    (m,), is ``more``, zero when left out. Factors are of all matrices, or of each of those along the first axis.
+def refuse_infinite(diagonal: np.ndarray) -> None:
+    """Refuse a walk that has grown too far.
 
     Raises
     ------
     FloatingPointError
-        If the last diagonal is not finite afterwards.
     """
-    size = now.shape[-1]
-    shape = -1, size, size
-    result = before.reshape(shape)
-    each = [unwritten(np.broadcast_to(factor, len(result)).astype(float)) for factor in (keep, change)]
-    ends = [
-        unwritten(np.full(size, rest) if row is None else 1.0 * row)
-        for row, rest in ((rates, 1.0), (more, 0.0))
-    ]
-    _fold(unwritten(moved.reshape(shape)), unwritten(now.reshape(shape)), result, *each, less, *ends)
-    if not np.isfinite(result[-1].diagonal()).all():
+    if not np.isfinite(diagonal).all():
         raise FloatingPointError("second moments grow beyond all numbers")
 
 
@@ -365,36 +339,3 @@ def _less_neighbours(starts, others, weights, right, out):  # type: ignore[no-un
                     for c in range(last - first):
                         row[c] -= u * at_u[c]
                     e += 1
-
-
-@njit()
-def _fold(moved, now, before, keep, change, less, rates, more):  # type: ignore[no-untyped-def]
-    """See `fold`: tile by tile with its mirror image, so that columns are read and written within the cache."""
-    size = now.shape[1]
-    # A few columns more than needed, so that rows do not compete for the same lines of the cache.
-    tile = np.empty((_TILE, _TILE + 8))
-    for b in range(now.shape[0]):
-        for top in range(0, size, _TILE):
-            bottom = min(top + _TILE, size)
-            for left in range(top, size, _TILE):
-                right = min(left + _TILE, size)
-                for j in range(left, right):
-                    mirrored, rate = moved[b, j], rates[j]
-                    for i in range(top, bottom):
-                        tile[i - top, j - left] = rate * mirrored[i]
-                for i in range(top, bottom):
-                    both, row, own = (
-                        tile[i - top, : right - left],
-                        moved[b, i, left:right],
-                        now[b, i, left:right],
-                    )
-                    old, ends = before[b, i, left:right], more[left:right]
-                    for c in range(right - left):
-                        taken = change[b] * (rates[i] * row[c] + both[c])
-                        both[c] = keep[b] * own[c] - taken - less * old[c] + more[i] * ends[c]
-                    old[:] = both
-                if left > top:
-                    for j in range(left, right):
-                        old = before[b, j, top:bottom]
-                        for c in range(bottom - top):
-                            old[c] = tile[c, j - left]

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from p2psim.core.compiled import njit, unwritten
 from p2psim.theory.forecasts.descent import LinearDescent
 
 #: Vectors for noise: each agent has as many as fit. With more, fewer orders are drawn in the same time, and errors are
@@ -40,7 +41,7 @@ class GapMoments:
     mean_gap : ndarray, shape (moments,)
         Q_L − Q_L* at the mean of the models.
     apart : ndarray, shape (n,)
-        E‖θ_i − θ*_i‖² at the end.
+        E‖θ_i − θ*_i‖² at the end; NaN where the moments are exact, since `distances` takes as long as all else.
     error : ndarray, shape (moments,)
         Standard error of the sum of all parts; 0 where they are exact.
     orders : int
@@ -104,7 +105,7 @@ def vectors(model: LinearDescent) -> int:
 
 
 class _Batch:
-    """Several orders side by side.
+    """Several orders, one after the other.
 
     Attributes
     ----------
@@ -125,17 +126,11 @@ class _Batch:
     ):
         self._model, self._how = model, how
         (n, p), B, rows = model.start.shape, len(drawn), len(points)
-        # Neighbours of each agent and their weights; filled up with itself, of weight zero.
-        counts = np.diff(model.weights.indptr)
-        places = np.arange(counts.max()) < counts[:, None]
-        self._near = np.repeat(np.arange(n)[:, None], counts.max(), axis=1)
-        self._weights = np.zeros(self._near.shape)
-        self._near[places], self._weights[places] = model.weights.indices, model.weights.data
         self._each = vectors(model) // n
         lengths = np.array([len(wakes.agents) for wakes in drawn])
         shape = B, int(lengths.max(initial=0))
         self._agents, self._numbers, self._steps = np.full(shape, -1), np.full(shape, -1), np.zeros(shape)
-        stops = np.empty((B, rows), np.int64)
+        self._stops = np.empty((B, rows), np.int64)
         for b, wakes in enumerate(drawn):
             releasing = np.flatnonzero(wakes.numbers >= 0)
             agents = wakes.agents[releasing]
@@ -143,33 +138,31 @@ class _Batch:
             variances = how.variances(agents, wakes.numbers[releasing], wakes.before[releasing])
             self._steps[b, releasing] = model.noise_step[agents] * np.sqrt(variances)
             when = wakes.times if axis == "time" else wakes.before
-            stops[b] = np.append(np.searchsorted(when, points[:-1], side=_SIDES[axis]), lengths[b])
+            self._stops[b] = np.append(np.searchsorted(when, points[:-1], side=_SIDES[axis]), lengths[b])
         self._signs = random.choice([-1.0, 1.0], (*shape, p))
-        # Which order is looked at, for which moment, in the order of the wakes.
-        self._order = np.argsort(stops, axis=None, kind="stable")
-        self._stops = stops.reshape(-1)[self._order]
         # The mean, noise of the start, and each agent's vectors.
         self._X = np.zeros((B, n, p, 2 + n * self._each))
         self._X[..., 0] = model.start + how.rest
         if how.start_factor.any():
             self._X[..., 1] = how.start_factor @ random.choice([-1.0, 1.0], (B, n, p))
-        if how.spent == "anchored":
-            self._anchors = np.zeros_like(self._X)
-            self._anchors[..., 0] = how.anchor
-        self._pushed = model.curve(how.rest.reshape(-1, 1)).reshape(n, p)
+        self._anchors = np.zeros_like(self._X[0])
         self._optimum = how.rest - model.offset
         self.parts, self.means = np.empty((B, rows, 2 + n)), np.empty((B, rows, n, p))
 
     def play(self) -> None:
         """Go through all wakes, and look where that is wanted."""
-        looked = 0
-        for t in range(self._agents.shape[1] + 1):
-            until = int(np.searchsorted(self._stops, t, side="right"))
-            if until > looked:
-                self._look(*np.divmod(self._order[looked:until], self.parts.shape[1]))
-                looked = until
-            if t < self._agents.shape[1]:
-                self._wake(t)
+        model, how, none = self._model, self._how, np.empty(0)
+        pushed = model.curve(how.rest.reshape(-1, 1)).reshape(model.start.shape)
+        # Of μ·c_i, by which an anchored agent pulls.
+        alpha = how.alpha if how.spent == "coast" else none
+        pull = model.noise_step / how.alpha if how.spent == "anchored" else none
+        of_all = model.blocks, model.objective, model.step, model.degrees, pushed, self._optimum, alpha, pull
+        of_each = self._agents, self._numbers, self._steps, self._signs, self._stops
+        for b, rows in enumerate(np.argsort(self._stops, axis=1, kind="stable")):
+            if pull.size:
+                self._anchors[:], self._anchors[..., 0] = 0.0, how.anchor
+            given = [unwritten(array) for array in (*of_all, *(array[b] for array in of_each), rows)]
+            _play(*model.links, *given, self._each, self._X[b], self._anchors, self.parts[b], self.means[b])
 
     @property
     def apart(self) -> np.ndarray:
@@ -177,54 +170,119 @@ class _Batch:
         means = ((self._X[..., 0] - self._optimum) ** 2).sum(axis=2)
         return np.asarray(means + (self._X[..., 1:] ** 2).sum(axis=(2, 3)))
 
-    def _look(self, orders: np.ndarray, rows: np.ndarray) -> None:
-        """Note the gap's parts, of some orders for some moments."""
-        n, each = self._model.agents, self._each
-        # An order may be looked at for several moments at once.
-        some, back = np.unique(orders, return_inverse=True)
-        away = self._X[some]
-        self.means[orders, rows] = away[back, ..., 0]
-        away[..., 0] -= self._optimum
-        gaps = self._model.gaps(away)
-        parts = np.concatenate([gaps[:, :2], gaps[:, 2:].reshape(some.size, n, each).sum(axis=2)], axis=1)
-        self.parts[orders, rows] = parts[back]
 
-    def _wake(self, t: int) -> None:
-        """The wake t of all orders that have one."""
-        agents, numbers = self._agents[:, t], self._numbers[:, t]
-        releasing = np.flatnonzero((agents >= 0) & (numbers >= 0))
-        if releasing.size:
-            self._release(t, releasing, agents[releasing], numbers[releasing])
-        spent = np.flatnonzero((agents >= 0) & (numbers < 0))
-        if spent.size and self._how.spent != "silent":
-            self._go_on(spent, agents[spent])
+@njit()
+def _around(starts, others, weights, X, i, out):  # type: ignore[no-untyped-def]
+    """Σ_j W_ij·X_j in ``out``, shape (p, m), four neighbours at once."""
+    out[:] = 0.0
+    e, end = starts[i], starts[i + 1]
+    while e < end:
+        # Of weight zero where there are not four.
+        f, g, h = min(e + 1, end - 1), min(e + 2, end - 1), min(e + 3, end - 1)
+        s, t = weights[e], weights[f] if e + 1 < end else 0.0
+        u, v = weights[g] if e + 2 < end else 0.0, weights[h] if e + 3 < end else 0.0
+        for a in range(out.shape[0]):
+            row, at_s, at_t = out[a], X[others[e], a], X[others[f], a]
+            at_u, at_v = X[others[g], a], X[others[h], a]
+            for c in range(row.size):
+                row[c] += s * at_s[c] + t * at_t[c] + u * at_u[c] + v * at_v[c]
+        e += 4
 
-    def _release(self, t: int, b: np.ndarray, i: np.ndarray, numbers: np.ndarray) -> None:
-        model, X = self._model, self._X
-        step, own = model.step[i, None, None], X[b, i]
-        own -= step * (model.blocks[i] @ own - self._near_sums(b, i))
-        own[..., 0] += model.step[i, None] * self._pushed[i]
-        place = 2 + i * self._each + numbers % self._each
-        own[np.arange(b.size), :, place] += self._steps[b, t, None] * self._signs[b, t]
-        X[b, i] = own
-        if self._how.spent == "anchored":
-            self._anchors[b, i] = own
 
-    def _near_sums(self, b: np.ndarray, i: np.ndarray) -> np.ndarray:
-        """Σ_j W_ij·X_bj for some pairs of b and i, shape (pairs, p, m)."""
-        near = self._near[i]
-        around = self._X[b[:, None], near].reshape(*near.shape, -1)
-        return np.asarray((self._weights[i, None] @ around)[:, 0].reshape(len(b), *self._X.shape[2:]))
+@njit()
+def _turned(block, own, out):  # type: ignore[no-untyped-def]
+    """A block times the models of an agent, shape (p, m), less what is in ``out``, in ``out``."""
+    for a in range(out.shape[0]):
+        row = out[a]
+        for c in range(row.size):
+            row[c] = -row[c]
+        for b in range(own.shape[0]):
+            factor, right = block[a, b], own[b]
+            for c in range(row.size):
+                row[c] += factor * right[c]
 
-    def _go_on(self, b: np.ndarray, i: np.ndarray) -> None:
-        model, X, how = self._model, self._X, self._how
-        mix = self._near_sums(b, i) / model.degrees[i, None, None]
-        if how.spent == "coast":
-            X[b, i] += how.alpha[i, None, None] * (mix - X[b, i])
+
+@njit()
+def _look(starts, others, weights, objective, optimum, X, each, away, moved, parts, mean):  # type: ignore[no-untyped-def]
+    """Note the gap's parts, and the mean."""
+    n, columns = X.shape[0], X.shape[2]
+    away[:] = X
+    for i in range(n):
+        for a in range(X.shape[1]):
+            mean[i, a] = X[i, a, 0]
+            away[i, a, 0] -= optimum[i, a]
+    parts[:] = 0.0
+    for i in range(n):
+        _around(starts, others, weights, away, i, moved)
+        _turned(objective[i], away[i], moved)
+        for a in range(X.shape[1]):
+            row, own = moved[a], away[i, a]
+            for c in range(columns):
+                parts[c if c < 2 else 2 + (c - 2) // each] += row[c] * own[c] / 2
+
+
+@njit()
+def _play(  # type: ignore[no-untyped-def]
+    starts,
+    others,
+    weights,
+    blocks,
+    objective,
+    step,
+    degrees,
+    pushed,
+    optimum,
+    alpha,
+    pull,
+    agents,
+    numbers,
+    steps,
+    signs,
+    stops,
+    rows,
+    each,
+    X,
+    anchors,
+    parts,
+    means,
+):
+    """Go through the wakes of one order; ``alpha`` or ``pull`` has numbers if agents coast or are anchored."""
+    p, columns = X.shape[1], X.shape[2]
+    away, moved = np.empty_like(X), np.empty((p, columns))
+    looked = 0
+    for t in range(agents.size + 1):
+        while looked < rows.size and stops[rows[looked]] <= t:
+            r = rows[looked]
+            _look(starts, others, weights, objective, optimum, X, each, away, moved, parts[r], means[r])
+            looked += 1
+        if t == agents.size or agents[t] < 0:
+            continue
+        i = agents[t]
+        own, releases = X[i], numbers[t] >= 0
+        if not releases and not (alpha.size or pull.size):
+            continue
+        _around(starts, others, weights, X, i, moved)
+        if releases:
+            _turned(blocks[i], own, moved)
+            noisy = 2 + i * each + numbers[t] % each
+            for a in range(p):
+                row, change = own[a], moved[a]
+                for c in range(columns):
+                    row[c] -= step[i] * change[c]
+                row[0] += step[i] * pushed[i, a]
+                row[noisy] += steps[t] * signs[t, a]
+            if pull.size:
+                anchors[i] = own
+        elif alpha.size:
+            for a in range(p):
+                row, mix = own[a], moved[a]
+                for c in range(columns):
+                    row[c] += alpha[i] * (mix[c] / degrees[i] - row[c])
         else:
-            # μ·c_i.
-            pull = (model.noise_step[i] / how.alpha[i])[:, None, None]
-            X[b, i] = (mix + pull * self._anchors[b, i]) / (1 + pull)
+            for a in range(p):
+                row, mix, anchor = own[a], moved[a], anchors[i, a]
+                for c in range(columns):
+                    row[c] = (mix[c] / degrees[i] + pull[i] * anchor[c]) / (1 + pull[i])
 
 
 #: A wake at the very time of a moment comes before it; and of k commits, the wakes before which fewer were made.

@@ -17,9 +17,12 @@ from itertools import accumulate
 
 import numpy as np
 
-from p2psim.theory.forecasts.descent import LinearDescent, fold
+from p2psim.core.compiled import njit, unwritten
+from p2psim.theory.forecasts.descent import LinearDescent, refuse_infinite
 from p2psim.theory.forecasts.descent_path import chebyshev, coefficients, short_degree
 
+#: Rows and columns of a matrix that are folded at once.
+_TILE = 96
 #: Numbers in the matrices that are walked at once.
 _AT_ONCE = 4_000_000
 
@@ -192,3 +195,60 @@ def _before(base: float, count: int) -> np.ndarray:
 def _after(base: float, count: int) -> float:
     """Σ base^{−m} over m = 0 … count − 1."""
     return float((base ** -np.arange(float(count))).sum())
+
+
+def fold(
+    moved: np.ndarray,
+    now: np.ndarray,
+    before: np.ndarray,
+    keep: np.ndarray | float,
+    change: np.ndarray | float,
+    less: float,
+) -> None:
+    """Write keep·now − change·(M + Mᵀ) − less·before to ``before``.
+
+    Of symmetric matrices, shape (…, m, m), and M, which is ``moved``. Factors are of all matrices, or of each of those
+    along the first axis.
+
+    Raises
+    ------
+    FloatingPointError
+        If the last diagonal is not finite afterwards.
+    """
+    shape = -1, *now.shape[-2:]
+    result = before.reshape(shape)
+    each = [unwritten(np.broadcast_to(factor, len(result)).astype(float)) for factor in (keep, change)]
+    _fold(unwritten(moved.reshape(shape)), unwritten(now.reshape(shape)), result, *each, less)
+    refuse_infinite(result[-1].diagonal())
+
+
+@njit()
+def _fold(moved, now, before, keep, change, less):  # type: ignore[no-untyped-def]
+    """See `fold`: tile by tile with its mirror image, so that columns are read and written within the cache."""
+    size = now.shape[1]
+    # A few columns more than needed, so that rows do not compete for the same lines of the cache.
+    tile = np.empty((_TILE, _TILE + 8))
+    for b in range(now.shape[0]):
+        for top in range(0, size, _TILE):
+            bottom = min(top + _TILE, size)
+            for left in range(top, size, _TILE):
+                right = min(left + _TILE, size)
+                for j in range(left, right):
+                    mirrored = moved[b, j]
+                    for i in range(top, bottom):
+                        tile[i - top, j - left] = mirrored[i]
+                for i in range(top, bottom):
+                    both, row, own = (
+                        tile[i - top, : right - left],
+                        moved[b, i, left:right],
+                        now[b, i, left:right],
+                    )
+                    old = before[b, i, left:right]
+                    for c in range(right - left):
+                        both[c] = keep[b] * own[c] - change[b] * (row[c] + both[c]) - less * old[c]
+                    old[:] = both
+                if left > top:
+                    for j in range(left, right):
+                        old = before[b, j, top:bottom]
+                        for c in range(bottom - top):
+                            old[c] = tile[c, j - left]
