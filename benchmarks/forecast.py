@@ -133,7 +133,9 @@ def of_graph(workspace: Workspace, settings: tuple[str, ...], smoke: bool) -> tu
     error = float(forecasts[0].error[-1])
     both = took + seconds(lambda: forecasts[0].apart)
     as_many = (deviation / error) ** 2 / 1000 if error else 1.0
-    progress(f"1,000 replicas {beside:.2f} s, forecast {took:.2f}, with distances {both:.2f}, × {as_many:.1f}")
+    progress(
+        f"1,000 replicas {beside:.2f} s, forecast {took:.2f}, with distances {both:.2f}, × {as_many:.1f}"
+    )
     return beside / took * as_many, beside / both * as_many
 
 
