@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_cases import connected_graphs
+from threadpoolctl import threadpool_limits
 from topology_cases import matrix
 
 from p2psim.network import spectrum
@@ -23,12 +24,15 @@ from p2psim.network.topologies import (
 
 pytestmark = pytest.mark.blas
 
+#: A little more than those of which the whole matrix is decomposed.
+MANY = 1010
+
 
 def facts(topology, agents=None, **how):
     return spectral_facts(draw_links(topology, TopologyInputs(agents), **how))
 
 
-@pytest.mark.parametrize("n", [3, 4, 7, 60, 1500])
+@pytest.mark.parametrize("n", [3, 4, 7, 60, MANY])
 def test_ring(n):
     found = facts(Ring(), n)
     assert found["lambda2"] == pytest.approx(2 - 2 * np.cos(2 * np.pi / n), rel=1e-6)
@@ -37,7 +41,7 @@ def test_ring(n):
     assert (found["degree_min"], found["degree_max"], found["degree_std"]) == (2, 2, 0)
 
 
-@pytest.mark.parametrize("n", [2, 5, 50, 1200])
+@pytest.mark.parametrize("n", [2, 5, 50, MANY])
 def test_complete(n):
     found = facts(Complete(), n)
     assert found["lambda2"] == pytest.approx(n, rel=1e-6)
@@ -46,7 +50,7 @@ def test_complete(n):
 
 
 @pytest.mark.parametrize("learner", [True, False])
-@pytest.mark.parametrize("n", [3, 20, 3000])
+@pytest.mark.parametrize("n", [3, 20, 2100])
 def test_star(n, learner):
     found = facts(Star(), n, learner=learner)
     leaves = n if learner else n - 1
@@ -62,7 +66,7 @@ def test_a_learner_with_one_owner_is_a_pair():
     assert facts(Star(), 1, learner=True)["lambda2"] == pytest.approx(2)
 
 
-@pytest.mark.parametrize("shape", [(1, 2), (1, 9), (6, 10), (3, 3), (1, 1400), (40, 50)])
+@pytest.mark.parametrize("shape", [(1, 2), (1, 9), (6, 10), (3, 3), (1, MANY), (30, 40)])
 def test_grid(shape):
     # Eigenvalues of a product of paths are sums of theirs, 2 − 2cos(kπ/n).
     found = facts(Grid(shape=shape))
@@ -104,7 +108,7 @@ def test_facts_against_plain_ones(graph, seed):
     "topology",
     [
         Ring(),
-        Grid(shape=(20, 60)),
+        Grid(shape=(10, 101)),
         RandomRegular(degree=6),
         SmallWorld(neighbours=6, rewire=0.2),
         ScaleFree(attach=3),
@@ -114,23 +118,25 @@ def test_facts_against_plain_ones(graph, seed):
     ids=lambda topology: topology.kind,
 )
 def test_large_graphs_agree_with_the_full_matrix(topology):
-    found = draw_links(topology, TopologyInputs(1200), seed=4)
+    found = draw_links(topology, TopologyInputs(MANY), seed=4)
     W = weight_matrix(found).toarray()
     D = W.sum(axis=1)
     told = spectral_facts(found)
-    assert told["lambda2"] == pytest.approx(np.linalg.eigvalsh(np.diag(D) - W)[1], rel=1e-5)
-    normal = np.eye(1200) - W / np.sqrt(D) / np.sqrt(D)[:, None]
-    assert told["spectral_gap"] == pytest.approx(np.linalg.eigvalsh(normal)[1], rel=1e-5)
+    normal = np.eye(MANY) - W / np.sqrt(D) / np.sqrt(D)[:, None]
+    with threadpool_limits(limits=1):  # several would take longer where tests run beside each other
+        whole, walk = (np.linalg.eigvalsh(full)[1] for full in (np.diag(D) - W, normal))
+    assert told["lambda2"] == pytest.approx(whole, rel=1e-5)
+    assert told["spectral_gap"] == pytest.approx(walk, rel=1e-5)
 
 
 def test_every_way_is_taken(monkeypatch):
     # Narrow graphs go by a banded factor; with that forbidden, hubs by conjugate gradients, others by Lanczos.
     monkeypatch.setattr(spectrum, "BAND", 0)
     for topology in (ScaleFree(attach=3), RandomRegular(degree=6)):
-        found = draw_links(topology, TopologyInputs(1200), seed=4)
-        assert spectral_facts(found)["lambda2"] == pytest.approx(
-            dense_lambda2(weight_matrix(found).toarray()), rel=1e-5
-        )
+        found = draw_links(topology, TopologyInputs(MANY), seed=4)
+        with threadpool_limits(limits=1):
+            whole = dense_lambda2(weight_matrix(found).toarray())
+        assert spectral_facts(found)["lambda2"] == pytest.approx(whole, rel=1e-5)
 
 
 def test_what_does_not_converge_is_left_out(monkeypatch):
@@ -154,5 +160,5 @@ def test_parts_that_no_link_joins():
 
 
 def test_facts_are_the_same_at_every_call():
-    found = draw_links(RandomRegular(degree=6), TopologyInputs(1500), seed=4)
+    found = draw_links(RandomRegular(degree=6), TopologyInputs(MANY), seed=4)
     assert spectral_facts(found) == spectral_facts(found)
