@@ -22,7 +22,7 @@ from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.prepared import PreparedData
 from p2psim.theory.forecasts.descent import LinearDescent, linear_descent
 from p2psim.theory.forecasts.descent_orders import GapMoments, Orders, sampled, vectors
-from p2psim.theory.forecasts.descent_path import DescentPath, distances, path
+from p2psim.theory.forecasts.descent_path import SHORT_ERROR, DescentPath, distances, path
 
 #: Longest state of descent along drawn orders, which needs no squares of that.
 MOST_DRAWN = 20_000
@@ -36,8 +36,9 @@ LONGEST = 300.0
 #: Numbers of wakes at which noise is summed up; between them it is a cubic spline.
 _NODES = 600
 
-#: Error of a short walk, relative to what is forecast, that is accepted.
-_ACCEPTED = 1e-7
+#: Errors of walks, beside the largest value, and which of these errors, relative to what is forecast, is accepted: the
+#: shortest where that is small, a full walk where it may matter.
+_WALKS = ((1e-11, 1e-9), (SHORT_ERROR, 1e-7), (0.0, np.inf))
 
 
 @dataclass(frozen=True)
@@ -262,13 +263,12 @@ def _of_moments(
     setting: graphs.GraphSetting, model: LinearDescent, moments: graphs.RecordedMoments, wakes: int
 ) -> _Parts:
     plan, nodes = setting.cell.setup.plan, _nodes(moments)
-    # A short walk where its error does not matter, a full one where it may.
-    for exact in (False, True):
-        walked = _kept_path(model, moments.most, exact)
+    for error, accepted in _WALKS:
+        walked = _kept_path(model, moments.most, error)
         noise, variances = noise_at(model, walked, plan, wakes, nodes)
         largest = walked.gain.max(axis=0) * walked.error
         unknown = walked.error * walked.expected[0] + (variances.sum(axis=0) * largest).sum()
-        if unknown <= _ACCEPTED * (walked.expected[-1] + noise[-1].sum()):
+        if unknown <= accepted * (walked.expected[-1] + noise[-1].sum()):
             break
     at = moments.chances
     parts = GapMoments(
@@ -282,14 +282,14 @@ def _of_moments(
     return parts, partial(distances, model, variances[:wakes])
 
 
-def _kept_path(model: LinearDescent, wakes: int, exact: bool) -> DescentPath:
+def _kept_path(model: LinearDescent, wakes: int, error: float) -> DescentPath:
     """The walk of a model; cells that differ in noise alone share one."""
-    return _path(pickle.dumps([getattr(model, field.name) for field in fields(model)]), wakes, exact)
+    return _path(pickle.dumps([getattr(model, field.name) for field in fields(model)]), wakes, error)
 
 
 @lru_cache(maxsize=4)
-def _path(pickled: bytes, wakes: int, exact: bool) -> DescentPath:
-    return path(LinearDescent(*pickle.loads(pickled)), wakes, exact)
+def _path(pickled: bytes, wakes: int, error: float) -> DescentPath:
+    return path(LinearDescent(*pickle.loads(pickled)), wakes, not error, error or SHORT_ERROR)
 
 
 def _nodes(moments: graphs.RecordedMoments) -> np.ndarray:

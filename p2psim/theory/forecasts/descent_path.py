@@ -69,7 +69,7 @@ class DescentPath:
     error: float
 
 
-def path(model: LinearDescent, wakes: int, exact: bool = False) -> DescentPath:
+def path(model: LinearDescent, wakes: int, exact: bool = False, error: float = SHORT_ERROR) -> DescentPath:
     """Walk once.
 
     Parameters
@@ -79,9 +79,11 @@ def path(model: LinearDescent, wakes: int, exact: bool = False) -> DescentPath:
         T.
     exact : bool
         Step by step, so that relative errors are of rounding too.
+    error : float
+        Of a short walk, beside the largest value.
     """
     tiles, z, covariance = Tiles(model), model.start.ravel(), model.start_covariance
-    degree = None if exact else short_degree(wakes, model.spread, least=model.least)
+    degree = None if exact else short_degree(wakes, model.spread, -np.log(error), model.least)
     rows = []
     for Q in _walk(model, tiles.dual_into, tiles.of(model.hessian / 2), wakes, degree):
         noise = tiles.traces_with(Q, covariance) if covariance.any() else 0.0
@@ -94,9 +96,9 @@ def path(model: LinearDescent, wakes: int, exact: bool = False) -> DescentPath:
         np.maximum(values, 0.0, out=values)
     start_noise, traces = values[:, 1], values[:, 2:]
     linear, constant, mean_gap = _about_the_optimum(model, wakes, exact)
-    expected, error = values[:, 0] + start_noise + linear + constant, 0.0 if degree is None else SHORT_ERROR
+    expected = values[:, 0] + start_noise + linear + constant
     gain = traces[:-1] * model.chance * model.noise_step**2
-    return DescentPath(expected, start_noise, mean_gap, gain, error)
+    return DescentPath(expected, start_noise, mean_gap, gain, 0.0 if degree is None else error)
 
 
 def _about_the_optimum(model: LinearDescent, wakes: int, exact: bool) -> tuple[np.ndarray, float, np.ndarray]:
@@ -180,17 +182,26 @@ def short_degree(wakes: int, spread: float, tail: float = _TAIL, least: float = 
 def terms(wakes: int, spread: float = 1.0, tail: float = _TAIL, least: float = 0.0) -> int:
     """Degree that is enough for all powers up to this one.
 
-    Chernoff's bound of P(S_k ≥ j) is exp(s·(cosh θ − 1) − θ·j) with s = wk/2, least at sinh θ = j/s. Fewer do where
-    sums of coefficients themselves, of powers on a grid so fine that they hardly change, can be told from rounding.
+    With a gap a, x^k is (1 − a)^k times a walk of (w − a)/(1 − a). Chernoff's bound of P(S_k ≥ j) is
+    exp(s·(cosh θ − 1) − θ·j) with s = wk/2, least at sinh θ = j/s. Fewer do where sums of coefficients themselves can
+    be told from rounding; both are looked at for powers on a grid so fine that they hardly change.
     """
-    spent, j = wakes * spread / 2, np.arange(1, wakes + 2)
-    exponents = j * np.arcsinh(j / max(spent, 1e-300)) - np.sqrt(spent**2 + j**2.0) + spent
-    bound = int(np.searchsorted(exponents, tail)) + 2
+    width = (spread - least) / (1 - least) if least < 1 else 0.0
+    bound = int(np.searchsorted(_exponents(np.array([wakes]), np.arange(1, wakes + 2), width)[0], tail)) + 2
+    grid = np.geomspace(1, max(wakes, 1), _GRID).round()
+    if least:
+        lost = _exponents(grid, np.arange(1, bound + 1), width) - grid[:, None] * np.log1p(-least)
+        bound = int(np.searchsorted(lost.min(axis=0), tail)) + 2
     if tail > _TOLD or 2 * bound >= wakes:
         return bound
-    rows = _rows(np.geomspace(1, wakes, _GRID).round(), bound, spread, least)
+    rows = _rows(grid, bound, spread, least)
     beyond = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1].max(axis=0)
     return int(np.searchsorted(-beyond, -np.exp(-tail)))
+
+
+def _exponents(powers: np.ndarray, j: np.ndarray, spread: float) -> np.ndarray:
+    spent = np.maximum(powers[:, None] * spread / 2, 1e-300)
+    return np.asarray(j * np.arcsinh(j / spent) - np.sqrt(spent**2 + j**2.0) + spent)
 
 
 def coefficients(wakes: int, degree: int, spread: float = 1.0, least: float = 0.0) -> Iterator[np.ndarray]:

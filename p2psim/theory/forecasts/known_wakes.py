@@ -93,10 +93,10 @@ def _walk(
     Q[0] = model.hessian / 2
     factors = ratio ** -np.arange(power + 1.0)
     top = factors.max()
-    spread = 1 - (1 - model.spread) * factors.min() / top
+    spread, least = 1 - (1 - model.spread) * factors.min() / top, model.least
     factors = np.repeat(factors, [1] + [count] * power)
     tame = not exact and max(ratio, 1 / ratio) ** wakes <= _SPREAD_OF_WEIGHTS
-    degree = short_degree(wakes, spread, _TAIL_OF_SUMS) if tame else None
+    degree = short_degree(wakes, spread, _TAIL_OF_SUMS, least) if tame else None
 
     each, places = np.arange(count), some[:, None] * p + np.arange(p)
     chance = model.chance[some, None, None]
@@ -121,13 +121,9 @@ def _walk(
             before[1 + count :] += np.multiply(change[-1] * chance, X[:count], out=X[:count])
 
     def turned(Q: np.ndarray, before: np.ndarray, factor: float, less: float) -> None:
-        into(
-            Q,
-            before,
-            factor * (1 - 2 * (1 - factors / top) / spread),
-            factor * 2 / spread * factors / top,
-            less,
-        )
+        # y = (x − middle)/half for x between 1 − spread and 1 − least.
+        middle, half, shares = 1 - (spread + least) / 2, (spread - least) / 2, factors / top
+        into(Q, before, factor * (shares - middle) / half, factor * shares / half, less)
 
     def step(Q: np.ndarray, _: int) -> np.ndarray:
         after = np.zeros_like(Q)
@@ -142,7 +138,7 @@ def _walk(
     ]
     traces = np.array(rows).reshape(len(rows), -1)
     if degree is not None:
-        traces = np.concatenate([part @ traces for part in coefficients(wakes - 1, degree, spread)])
+        traces = np.concatenate([part @ traces for part in coefficients(wakes - 1, degree, spread, least)])
         traces *= top ** np.arange(float(wakes))[:, None]
     return np.moveaxis(traces.reshape(-1, power + 1, count), 1, 0)
 
