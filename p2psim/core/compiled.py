@@ -125,6 +125,31 @@ def _remembering() -> Iterator[None]:
         del functions.get_call_type
 
 
+@contextlib.contextmanager
+def _tidying() -> Iterator[None]:
+    """Have numba find where variables live when it asks for that, not ten times, after each pass that may change it."""
+    from numba.core import postproc, transforms
+
+    processors: Any = postproc.PostProcessor
+    lifetimes: Any = postproc.VariableLifetime
+    canonical: Any = transforms.canonicalize_cfg
+    whole = processors.run
+
+    def run(processor: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        code = processor.func_ir
+        if emit_dels or code.is_generator:
+            whole(processor, emit_dels, extend_lifetimes)
+        else:
+            code.blocks = canonical(code.blocks)
+            code.variable_lifetime, code.generator_info = lifetimes(code.blocks), None
+
+    processors.run = run
+    try:
+        yield
+    finally:
+        processors.run = whole
+
+
 @lru_cache(maxsize=1)
 def _pipeline() -> Any:
     """How numba compiles kernels: as all functions, but without doing twice what is the same each time."""
@@ -154,7 +179,7 @@ def _pipeline() -> Any:
 
     class Pipeline(CompilerBase):
         def compile_extra(self, function: Any) -> Any:
-            with _remembering():
+            with _remembering(), _tidying():
                 return super().compile_extra(function)  # type: ignore[no-untyped-call]
 
         def define_pipelines(self) -> list[Any]:

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from numba.core import types
@@ -131,3 +132,53 @@ def test_numba_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(NumbaError):
         njit()(wrong)(1.0)
     assert dict(vars(types.Function)) == before
+
+
+@njit()
+def refused(x):
+    """Numba finds no type for it."""
+    return half(x) + "text"
+
+
+@njit()
+def walked(rows, most):
+    """Branches, loops that end early, and variables that live through some of them only."""
+    found, last = 0, 0.0
+    for i in range(rows.shape[0]):
+        if rows[i, 0] < 0.0:
+            continue
+        total = 0.0
+        for j in range(rows.shape[1]):
+            total += half(rows[i, j])
+            if total > most:
+                last = total
+                break
+        else:
+            found += 1
+        if found == 3:
+            return found, last
+    return -found, last
+
+
+def test_a_function_is_compiled_to_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is compiled here, and as Python runs it."""
+    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+    fresh = njit()(walked.py_func)
+    for seed in range(20):
+        rows = np.random.default_rng(seed).normal(size=(6, 7))
+        assert fresh(rows, 1.0) == walked.py_func(rows, 1.0)
+
+
+def test_numba_compiles_what_is_not_ours_as_it_always_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of what spares time while a kernel is compiled is left, whether it could be compiled or not."""
+    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+    numba.njit(half.py_func)(1.0)  # loads all that numba loads when it first compiles
+    parts = [sys.modules[f"numba.core.{name}"] for name in ("postproc", "types", "compiler", "codegen")]
+    classes = [one for part in parts for one in vars(part).values() if isinstance(one, type)]
+    before = [dict(vars(one)) for one in classes]
+    assert njit()(walked.py_func)(np.ones((2, 2)), 9.0) == (-2, 0.0)
+    with pytest.raises(NumbaError):
+        njit()(refused.py_func)(1.0)
+    assert [dict(vars(one)) for one in classes] == before
