@@ -22,6 +22,8 @@ def ignore_interrupts_afterwards(is_last: bool) -> Iterator[None]:
     """After the block, ignore Ctrl-C, if it is the last that the process does.
 
     The exit code is settled then, and Python gives the signal its deadly default before it has tidied everything up.
+    Nor may Python go by what it has noted: of an interrupt in code that a library gave it as text, as for a data class,
+    it takes a note that nobody had caught it, and has the process die of the signal at its end.
     """
     try:
         yield
@@ -29,6 +31,8 @@ def ignore_interrupts_afterwards(is_last: bool) -> Iterator[None]:
         if is_last:
             with suppress(ValueError):  # not the main thread, which alone is interrupted
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+            # With the next text the note is made anew.
+            exec("")
 
 
 @contextmanager

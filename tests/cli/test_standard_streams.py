@@ -173,6 +173,20 @@ def ready(process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
+def test_an_interrupt_in_code_that_is_given_as_text_ends_as_any_other(here: Path) -> None:
+    """As of data classes and of named tuples: Python would have the process die of the signal in the end."""
+    (here / "texts.py").write_text('exec("raise KeyboardInterrupt")')
+    ran = subprocess.run(
+        [sys.executable, "-m", "p2psim", "check", "star.yaml", "--parts", "texts"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 130
+    assert ran.stderr.startswith("p2psim: interrupted")
+
+
 def test_an_interrupt_at_any_moment_of_a_short_command(here: Path) -> None:
     for tenths in range(1, 6):
         with subprocess.Popen(
