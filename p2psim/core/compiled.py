@@ -153,6 +153,7 @@ def _tidying() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _pipeline() -> Any:
     """How numba compiles kernels: as all functions, but without doing twice what is the same each time."""
+    from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
     from numba.core.untyped_passes import InlineInlinables
@@ -177,8 +178,21 @@ def _pipeline() -> Any:
             worker.run_untyped_passes = once
             return super()._do_work(*arguments)  # type: ignore[no-untyped-call]
 
+    class OfKernels(JITCodeLibrary):
+        """Machine code of what only kernels call: it is optimised with theirs, of which it becomes a part.
+
+        Not so where references are counted: numba finds counts that it can leave out in each function by itself.
+        """
+
+        def _optimize_final_module(self) -> None:
+            """Nothing: loops would be taken apart twice, which takes longer and makes slower code."""
+
     class Pipeline(CompilerBase):
         def compile_extra(self, function: Any) -> Any:
+            state = self.state
+            if state.flags.no_cpython_wrapper and not state.flags.nrt:
+                state.library = OfKernels(state.targetctx.codegen(), function.__qualname__)
+                state.library.enable_object_caching()
             with _remembering(), _tidying():
                 return super().compile_extra(function)  # type: ignore[no-untyped-call]
 
