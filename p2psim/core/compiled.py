@@ -191,7 +191,8 @@ def _pipeline() -> Any:
         def compile_extra(self, function: Any) -> Any:
             state = self.state
             if state.flags.no_cpython_wrapper and not state.flags.nrt:
-                state.library = OfKernels(state.targetctx.codegen(), function.__qualname__)
+                library: Any = OfKernels
+                state.library = library(state.targetctx.codegen(), function.__qualname__)
                 state.library.enable_object_caching()
             with _remembering(), _tidying():
                 return super().compile_extra(function)  # type: ignore[no-untyped-call]
