@@ -19,7 +19,7 @@ from p2psim.network.topologies.base import Topology
 from p2psim.network.topologies.blocks import TwoCluster
 from p2psim.network.topologies.random import ErdosRenyi, RandomRegular, ScaleFree, SmallWorld
 from p2psim.network.topologies.regular import Complete, Ring
-from p2psim.runs import pilot
+from p2psim.runs import system
 from p2psim.runs.pilot import available_memory
 
 STAR = """
@@ -92,7 +92,7 @@ def test_sizes(folder: Path, tmp_path: Path, file: str, key: str, value: object)
     def with_little_memory() -> int:
         size = ROOM + int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
-        pilot.address_limit = lambda: ROOM  # what this process has already is the tests'
+        system.address_limit = lambda: ROOM  # what this process has already is the tests'
         return main(command)
 
     ran = forked(with_little_memory, tmp_path)
