@@ -94,7 +94,7 @@ class Graph:
         from scipy.sparse.csgraph import breadth_first_order, connected_components
 
         matrix = csr_array((self.weights, self.indices, self.indptr), shape=(self.agents, self.agents))
-        # Nearly all graphs are one part, which is seen in a third of the time.
+        # Nearly all graphs are one part, which this walk shows in a third of the time.
         if breadth_first_order(matrix, 0, return_predecessors=False).size == self.agents:
             return 1
         # Links go both ways, so that parts are strong ones too: SciPy then needs no transposed copy.

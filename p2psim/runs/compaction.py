@@ -308,9 +308,9 @@ def so_far(run: str | os.PathLike[str]) -> Unfinished | None:
         message = f"{folder}: its run has not finished a single batch of simulations yet; wait for it"
         raise FolderError(message)
     swept, tables = swept_values(described.cells), dict[str, Any]()
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as directory:
         for name in TABLES:
-            path = Path(made) / f"{name}.parquet"
+            path = Path(directory) / f"{name}.parquet"
             if merge(name, placed, swept, path):
                 tables[name] = read_table(path).to_pandas()
     tables["metrics"] = tables["metrics"].astype({"agent": "Int32"})

@@ -64,20 +64,20 @@ def first_ticks(key, rates, times, agents):  # type: ignore[no-untyped-def]
 @njit()
 def _ticks_before(key, rates, times, places, end, expected):  # type: ignore[no-untyped-def]
     """Ticks before a moment, agent by agent, and whose they are; sets each clock, at first −1, to its next one."""
-    found, agents, count = np.empty(expected), np.empty(expected, np.int32), 0
+    moments, agents, count = np.empty(expected), np.empty(expected, np.int32), 0
     for i in range(times.size):
         now = times[i]
         if now < 0.0:
             now = exponential(key, i, np.int64(0)) / rates[i]
         while now < end:
-            if count == found.size:
-                found, agents = np.append(found, found), np.append(agents, agents)
-            found[count], agents[count] = now, i
+            if count == moments.size:
+                moments, agents = np.append(moments, moments), np.append(agents, agents)
+            moments[count], agents[count] = now, i
             count += 1
             places[i] += 1
             now += exponential(key, i, places[i]) / rates[i]
         times[i] = now
-    return found[:count], agents[:count]
+    return moments[:count], agents[:count]
 
 
 def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -96,11 +96,11 @@ def ticks(key: np.ndarray, rates: np.ndarray) -> Iterator[tuple[np.ndarray, np.n
     times, places = np.full(rates.size, -1.0), np.zeros(rates.size, np.int64)
     end = width = _SHARE * rates.size / float(rates.sum())
     while True:
-        found, agents = _ticks_before(key, rates, times, places, end, int(1.1 * _SHARE * rates.size) + 1)
-        order = np.argsort(found)
-        if (np.diff(found[order]) == 0).any():
-            order = np.argsort(found, kind="stable")
-        yield found[order], agents[order]
+        moments, agents = _ticks_before(key, rates, times, places, end, int(1.1 * _SHARE * rates.size) + 1)
+        order = np.argsort(moments)
+        if (np.diff(moments[order]) == 0).any():
+            order = np.argsort(moments, kind="stable")
+        yield moments[order], agents[order]
         end += width
 
 
