@@ -70,3 +70,11 @@ def within(*arguments: str) -> Done:
             code = int(ended.code or 0)
     out, err = (stream.buffer.getvalue().decode() for stream in streams)
     return subprocess.CompletedProcess(arguments, code, out, err)
+
+
+def run_alone(scenario: str | Path, folders: pytest.TempPathFactory) -> Path:
+    """Run a study in this process; before two workers do, which would both compile its kernels at one time."""
+    out = folders.mktemp("alone") / "run"
+    done = within("run", str(scenario), "--out", str(out), "--jobs", "1", *PARTS)
+    assert done.returncode == 0, done.stderr
+    return out

@@ -5,16 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from plugin_cases import PARTS, PLUGINS, p2psim, started, within
+from plugin_cases import PARTS, PLUGINS, p2psim, run_alone, started, within
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of one process; it goes before that of two, which would both compile the kernels at one time."""
-    out = tmp_path_factory.mktemp("alone") / "run"
-    done = within("run", str(PLUGINS / "caveman.yaml"), "--out", str(out), "--jobs", "1", *PARTS)
-    assert done.returncode == 0, done.stderr
-    return out
+    return run_alone(PLUGINS / "caveman.yaml", tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

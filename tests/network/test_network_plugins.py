@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_parts import let_in
-from plugin_cases import PARTS, started, within
+from plugin_cases import PARTS, run_alone, started, within
 from plugin_cases import p2psim as command
 from registered import PLUGINS
 
@@ -26,11 +26,7 @@ SCENARIO = str(PLUGINS / "jammed.yaml")
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of one process; it goes before that of two, which would both compile the kernels at one time."""
-    out = tmp_path_factory.mktemp("alone") / "run"
-    done = within("run", SCENARIO, "--out", str(out), "--jobs", "1", *PARTS)
-    assert done.returncode == 0, done.stderr
-    return out
+    return run_alone(SCENARIO, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
