@@ -12,7 +12,7 @@ from p2psim.network.compiled_engine import state as st
 from p2psim.network.compiled_engine import travel
 from p2psim.network.compiled_engine.receptions import hears, is_busy, near, put_on_air, take_off_air
 
-#: As in `simpy_engine.medium`: a moment that rounding puts after the beginning of a slot is in time for it.
+#: As in `simpy_engine.channel`: a moment that rounding puts after the beginning of a slot is in time for it.
 _IN_TIME = 1 - ROUNDING
 
 

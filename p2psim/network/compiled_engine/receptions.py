@@ -1,7 +1,7 @@
 """Transmissions as they are received: which of them overlap at a place, and which are heard.
 
 A transmission costs a bounded amount of work at each place: it is compared with the three senders whose transmissions
-end last, and each that is being received is marked at most twice (`p2psim.network.simpy_engine.medium`).
+end last, and each that is being received is marked at most twice (`p2psim.network.simpy_engine.channel`).
 """
 
 import numpy as np
