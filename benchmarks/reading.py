@@ -30,13 +30,13 @@ def write(folder: Path, rows: int) -> Path:
     import numpy as np
     import pyarrow as pa
 
-    from p2psim.runs.parts import TABLES, StoredPart
-    from p2psim.runs.tables import Placed, merge
+    from p2psim.runs.parts import TABLES, RunKey, StoredPart
+    from p2psim.runs.tables import Placed, Source, merge
 
     cells = max(1, rows // (STEPS * REPLICAS))
     rng, of_none = np.random.default_rng(0), pa.nulls(STEPS * REPLICAS, pa.int32())
     zeros = pa.array(np.zeros(STEPS * REPLICAS, np.int32))
-    runs = []
+    keys, parts = list[RunKey](), list[Source]()
     for cell in range(cells):
         columns = {
             "step": np.tile(np.arange(1, STEPS + 1), REPLICAS),
@@ -46,15 +46,17 @@ def write(folder: Path, rows: int) -> Path:
             "metric": pa.DictionaryArray.from_arrays(zeros, pa.array(["relative_fitness"])),
             "value": rng.exponential(size=STEPS * REPLICAS),
         }
-        keys = [(str(cell), replica) for replica in range(REPLICAS)]
+        of_cell = [(str(cell), replica) for replica in range(REPLICAS)]
         counts = dict.fromkeys(TABLES, -1) | {"metrics": STEPS}
-        part = StoredPart(folder / str(cell), {key: {"rows": counts} for key in keys}, {})
+        part = StoredPart(folder / str(cell), {key: {"rows": counts} for key in of_cell}, {})
         part.path.mkdir()
         made = pa.table(columns)
         with pa.ipc.new_file(str(part.path / "metrics.arrow"), made.schema) as writer:
             writer.write_table(made)
-        runs += [Placed(cell, replica, key, part) for replica, key in enumerate(keys)]
-    path = folder / "metrics.parquet"
+        keys += of_cell
+        parts.append(part)
+    path, numbers = folder / "metrics.parquet", np.arange(cells * REPLICAS, dtype=np.int32)
+    runs = Placed(keys, numbers // REPLICAS, numbers % REPLICAS, parts, numbers // REPLICAS)
     merge("metrics", runs, {"privacy.epsilon": [1.0 + cell for cell in range(cells)]}, path)
     return path
 

@@ -77,20 +77,31 @@ def join(chunks: Sequence[np.ndarray]) -> np.ndarray:
 
 #: Fields of an event in the order of the columns of ``events.parquet``.
 COLUMNS: Final = ("seq", "time", "kind", "agent", "peer", "version", "cause", "release", "outcome")
+#: Those of them that count events: numbers of events, and of commits.
+COUNTS: Final = ("seq", "version", "cause")
 
 
-def event_table(events: np.ndarray) -> "pa.Table":
-    """Events as a table with one column per field; kinds and outcomes are words."""
+def event_table(events: np.ndarray, brief: bool = False) -> "pa.Table":
+    """Events as a table with one column per field; kinds and outcomes are words.
+
+    Parameters
+    ----------
+    events : ndarray of EVENT
+    brief : bool
+        Have four bytes for each number of `COUNTS`, if the last event's number fits: none of them is larger.
+    """
     import pyarrow as pa
 
     arrays: dict[str, Any] = {}
+    brief = brief and bool((events["seq"][-1:] < 2**31).all())
     for name in COLUMNS:
         if name in ("kind", "outcome"):
             known = _words(KINDS if name == "kind" else OUTCOMES)
             codes = number_column(events[name].astype(np.int8))
             arrays[name] = pa.DictionaryArray.from_arrays(codes, known, safe=False)
         else:
-            arrays[name] = number_column(events[name])
+            values = events[name]
+            arrays[name] = number_column(values.astype(np.int32) if brief and name in COUNTS else values)
     return pa.table(arrays)
 
 

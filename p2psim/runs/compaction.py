@@ -34,7 +34,7 @@ from p2psim.runs.manifest import CellEntry, Manifest
 from p2psim.runs.parts import ARCHIVES, TABLES, EncodedPart, RunKey, StoredPart, read_part
 from p2psim.runs.seals import print_of
 from p2psim.runs.store import Content
-from p2psim.runs.tables import Placed, StoredTables, merge, read_table, swept_columns
+from p2psim.runs.tables import Placed, Source, StoredTables, merge, read_table, swept_columns
 from p2psim.scenario.model import Cell, Scenario
 from p2psim.scenario.record import Until
 from p2psim.simulation.algorithms import Assessment
@@ -45,7 +45,12 @@ if TYPE_CHECKING:
 
 
 def finish(
-    folder: Path, content: store.Content, described: Manifest, scenario_text: str, record: InvocationRecorder
+    folder: Path,
+    content: store.Content,
+    described: Manifest,
+    scenario_text: str,
+    record: InvocationRecorder,
+    threads: int = 1,
 ) -> None:
     """Merge everything into the tables and archives, and remove the parts.
 
@@ -61,19 +66,20 @@ def finish(
         The resolved scenario.
     record : InvocationRecorder
         Of the invocation, whose last reading is taken when the tables are written.
+    threads : int
+        That pack tables.
     """
     runs, swept = placed_runs(described.cells, content.sources()), swept_values(described.cells)
     building = _building(folder)
     for name in TABLES:
-        merge(name, runs, swept, building / f"{name}.parquet")
+        merge(name, runs, swept, building / f"{name}.parquet", threads)
     for name in ARCHIVES:
-        arrays = ((f"{run.cell}/{run.replica}", run.source.array(name, run.key)) for run in runs)
-        _merge_archive(building / f"{name}.npz", ((member, a) for member, a in arrays if a is not None))
+        _merge_archive(building / f"{name}.npz", runs.arrays(name))
     _merge_archive(building / "data.npz", _data_arrays(folder, content))
     (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
     files, entries = {path.name: print_of(path) for path in sorted(building.iterdir())}, content.entries()
     stored = tuple(cell.content for cell in described.cells)
-    ended = {run.key: entries[run.key] for run in runs}
+    ended = {key: entries[key] for key in runs.keys}
     final = replace(described, stored=stored, runs=ended, warnings=content.warnings(), files=files)
     calls = (*described.invocations[:-1], record.so_far(described.state))
     _commit(folder, building, replace(final, invocations=calls))
@@ -88,6 +94,7 @@ def rehearsed(
     grid: Sequence[tuple[Cell, Assessment]],
     parts: Sequence[EncodedPart | StoredPart],
     arrays: Callable[[str], Mapping[str, np.ndarray]] | None = None,
+    threads: int = 1,
 ) -> Callable[[int], list[float]]:
     """How long the writing of results takes.
 
@@ -99,6 +106,8 @@ def rehearsed(
         Of simulations of these cells; the first is of one alone.
     arrays
         As for `store.add_part`.
+    threads : int
+        As for `finish`.
 
     Returns
     -------
@@ -110,7 +119,7 @@ def rehearsed(
         return lambda simulations: [0.0, 0.0, 0.0]
     # The first time loads libraries, and takes memory that is there the second time.
     first, little, _, much = (
-        _rehearsal(scenario, grid, some, arrays) for some in (parts[:1], parts[:1], parts, parts)
+        _rehearsal(scenario, grid, some, arrays, threads) for some in (parts[:1], parts[:1], parts, parts)
     )
     known = sum(len(part.runs) for part in parts)
     # A study has fewer batches, which take longer.
@@ -124,6 +133,7 @@ def _rehearsal(
     grid: Sequence[tuple[Cell, Assessment]],
     parts: Sequence[EncodedPart | StoredPart],
     arrays: Callable[[str], Mapping[str, np.ndarray]] | None,
+    threads: int,
 ) -> np.ndarray:
     """Seconds to keep some parts, seconds of all else that a run writes, and bytes."""
     from p2psim.runs.describing import cells_at_end, describe, resolved_text
@@ -142,21 +152,23 @@ def _rehearsal(
         kept += time.perf_counter()
         content = Content(described, (), StoredTables(folder, ())).grown(described, stored)
         described = replace(described, cells=cells_at_end(described, content, {}), state="finished")
-        finish(folder, content, described, text, record)
+        finish(folder, content, described, text, record, threads)
         taken = time.perf_counter() - began - kept
         return np.array(
             [kept, taken, sum(path.stat().st_size for path in folder.iterdir() if path.is_file())]
         )
 
 
-def placed_runs(
-    cells: Sequence[CellEntry], sources: Mapping[RunKey, StoredPart | StoredTables]
-) -> list[Placed]:
+def placed_runs(cells: Sequence[CellEntry], sources: Mapping[RunKey, Source]) -> Placed:
     """Simulations of these cells, in order, each with where it is stored."""
     numbers = {cell.content: number for number, cell in enumerate(cells)}
-    held = ((key, source) for key, source in sources.items() if key[0] in numbers)
-    placed = (Placed(numbers[key[0]], key[1], key, source) for key, source in held)
-    return sorted(placed, key=lambda run: (run.cell, run.replica))
+    keys = [key for key in sources if key[0] in numbers]
+    runs = np.array([(numbers[cell], replica) for cell, replica in keys], np.int32).reshape(-1, 2)
+    order = np.lexsort(runs.T[::-1])
+    keys, (of_cells, replicas) = [keys[at] for at in order], runs[order].T
+    places = {source: place for place, source in enumerate(dict.fromkeys(sources[key] for key in keys))}
+    owners = np.array([places[sources[key]] for key in keys], np.int64)
+    return Placed(keys, of_cells, replicas, list(places), owners)
 
 
 def swept_values(cells: Sequence[CellEntry]) -> dict[str, list[Any]]:
@@ -304,7 +316,7 @@ def so_far(run: str | os.PathLike[str]) -> Unfinished | None:
         return None
     parts = map(read_part, store.part_paths(folder))
     placed = placed_runs(described.cells, {key: part for part in parts for key in part.runs})
-    if not placed:
+    if not placed.keys:
         message = f"{folder}: its run has not finished a single batch of simulations yet; wait for it"
         raise FolderError(message)
     swept, tables = swept_values(described.cells), dict[str, Any]()
@@ -315,7 +327,7 @@ def so_far(run: str | os.PathLike[str]) -> Unfinished | None:
                 tables[name] = read_table(path).to_pandas()
     tables["metrics"] = tables["metrics"].astype({"agent": "Int32"})
     tree = store.plain_scenario(folder / store.SCENARIO)
-    tree |= {"name": f"{described.name} ({len(placed)} simulations so far)"}
+    tree |= {"name": f"{described.name} ({len(placed.keys)} simulations so far)"}
     all_cells = pa.table(swept_columns(swept)).to_pandas() if swept else pd.DataFrame(index=range(1))
     return Unfinished(folder, tree, described, all_cells.assign(cell=all_cells.index), **tables)
 

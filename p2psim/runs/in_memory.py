@@ -11,7 +11,7 @@ import pyarrow as pa
 from p2psim.core.errors import InputError
 from p2psim.core.options import Index, Options, given
 from p2psim.runs.parts import tables_of
-from p2psim.runs.tables import SWEPT_TABLES, rank
+from p2psim.runs.tables import SWEPT_TABLES, WIDE, rank
 from p2psim.scenario.cells import cells
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.tuning import refuse_untuned
@@ -135,7 +135,10 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
         outcome = simulation.simulate(whole, chosen.replica, simulation.SESSION.workspace)
     tables = {}
     for name, pieces in tables_of([outcome]).items():
-        table = pa.concat_tables(pieces).to_pandas()
+        whole = pa.concat_tables(pieces)
+        kinds = WIDE.get(name, {})
+        fields = [(field.name, kinds.get(field.name, field.type)) for field in whole.schema]
+        table = whole.cast(pa.schema(fields)).to_pandas()
         where: dict[str, Any] = {"cell": chosen.cell, "replica": chosen.replica}
         if name in SWEPT_TABLES:
             where = which.swept | where

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -187,10 +187,16 @@ def coded(texts: Sequence[str | None]) -> pa.DictionaryArray:
 
 
 def _metrics(outcomes: Sequence[Outcome]) -> pa.Table:
-    """Table of the recorded metrics, one simulation after the other."""
+    """Table of the recorded metrics, one simulation after the other.
+
+    Steps have four bytes where these hold them, and agents none where there are none: much of a run's time goes into
+    fresh pages for what it writes.
+    """
     series = [entry for outcome in outcomes for entry in outcome.series]
     sizes = [entry.value.size for entry in series]
-    agents = np.repeat(np.array([-1 if one.agent is None else one.agent for one in series], np.int32), sizes)
+    agents = np.array([-1 if one.agent is None else one.agent for one in series], np.int32)
+    of_agents = np.repeat(agents, sizes) if (agents >= 0).any() else None
+    last = max((int(entry.step.max(initial=0)) for entry in series), default=0)
 
     def joined(name: str, kind: type) -> pa.Array:
         pieces: list[np.ndarray] = [np.asarray(getattr(entry, name), kind) for entry in series]
@@ -203,9 +209,9 @@ def _metrics(outcomes: Sequence[Outcome]) -> pa.Table:
 
     return pa.table(
         {
-            "step": joined("step", np.int64),
+            "step": joined("step", np.int32 if last < 2**31 else np.int64),
             "time": joined("time", np.float64),
-            "agent": number_column(agents, agents >= 0),
+            "agent": pa.nulls(sum(sizes)) if of_agents is None else number_column(of_agents, of_agents >= 0),
             "model": words("model"),
             "metric": words("metric"),
             "value": joined("value", np.float64),
@@ -274,13 +280,8 @@ class StoredPart:
         return replace(self, path=path)
 
     @cached_property
-    def _places(self) -> dict[str, dict[RunKey, tuple[int, int, int]]]:
-        places: dict[str, dict[RunKey, tuple[int, int, int]]] = {}
-        for table in TABLES:
-            rows = {key: run["rows"][table] for key, run in self.runs.items() if run["rows"][table] >= 0}
-            ends = zip(rows, accumulate(rows.values()), strict=True)
-            places[table] = {key: (0, end - rows[key], rows[key]) for key, end in ends}
-        return places
+    def _numbers(self) -> dict[RunKey, int]:
+        return {key: number for number, key in enumerate(self.runs)}
 
     def table(self, name: str, piece: int = 0) -> pa.Table:
         """The whole table, which is its only piece, in memory that the operating system maps."""
@@ -297,9 +298,18 @@ class StoredPart:
             for column, several in zip(texts, words, strict=True)
         }
 
-    def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
-        """Piece, first row in it, and number of rows of one simulation in a table."""
-        return [self._places[name][key]] if key in self._places[name] else []
+    def places(self, name: str, keys: Sequence[RunKey]) -> np.ndarray:
+        """Where the rows of some simulations are in a table; as of `p2psim.runs.tables.StoredTables`."""
+        rows = np.array([run["rows"][name] for run in self.runs.values()])
+        counts = np.maximum(rows, 0)
+        numbers = np.array([self._numbers[key] for key in keys], np.int64)
+        zeros, starts = np.zeros_like(numbers), np.cumsum(counts) - counts
+        places = np.stack([np.arange(len(keys)), zeros, starts[numbers], counts[numbers]], axis=1)
+        return places[rows[numbers] >= 0]
+
+    def has_arrays(self, name: str) -> bool:
+        """Whether some simulation has noise, or models."""
+        return len(self._members[name]) > 0
 
     def array(self, name: str, key: RunKey) -> np.ndarray | None:
         """Noise or models of one simulation."""

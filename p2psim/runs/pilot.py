@@ -330,19 +330,19 @@ def estimate_runtime(
     results = [*firsts[:1], *(result for _, result in batches)]
     parts = [one.part for one in results if one.part is not None]
     cells_and_facts = [*zip(grid, facts, strict=True)][: len(firsts)]
-    writing = rehearsed(scenario, cells_and_facts, parts, workspace.arrays if keep_data else None)
+    arrays, processes = workspace.arrays if keep_data else None, min(jobs, available_cores())
+    writing = rehearsed(scenario, cells_and_facts, parts, arrays, processes)
     each, spans = expected(range(len(grid))), list[float]()
     paces, pace = spread(stretches) or [1.0], sum(sizes) / max(each, 1e-9)
     for replicas, factor in ((fewest(scenario.replicas), paces[-1]), (most(scenario.replicas), paces[0])):
-        alone, (keep, write, size) = replicas * each / factor, writing(replicas * len(grid))
-        shared = (alone + keep) / min(jobs, available_cores()) + _START
-        spans.append(started + once + (min(alone + keep, shared) if jobs > 1 else alone + keep) + write)
+        keep, write, size = writing(replicas * len(grid))
+        alone = replicas * each / factor + keep
+        spans.append(started + once + min(alone, alone / processes + _START * (jobs > 1)) + write)
     kept = (1 - share) * facts[smallest].bytes_of_events if scenario.record.events else 0
     slowest, fastest, memory = pace * paces[0], pace * paces[-1], peak_memory() + int(kept)
     done = int(ended) + len(again) + len(firsts[1:]) + sum(result.done for result in results)
     paces_and_costs = played, pace, len(paces), slowest, fastest, started, once, keep, write
-    of_folder = int(size) if parts else None
-    return Pilot(done, *paces_and_costs, spans[0], spans[1], jobs, memory, of_folder)
+    return Pilot(done, *paces_and_costs, spans[0], spans[1], jobs, memory, int(size) if parts else None)
 
 
 def _taken(order: Iterator[tuple[int, int]], sizes: Sequence[int], most: float) -> list[tuple[int, int]]:

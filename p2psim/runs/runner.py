@@ -234,7 +234,8 @@ class Study:
             cells = describing.cells_at_end(described, content, work.stopped())
             state = "failed" if failed else "finished"
             described = replace(described, cells=cells, failed=failed, state=state)
-            compaction.finish(folder, content, described, text, record)
+            threads = min(options.jobs or available_cores(), available_cores())
+            compaction.finish(folder, content, described, text, record, threads)
             return failed
 
     def inspect(self) -> manifest.Manifest | None:

@@ -31,7 +31,7 @@ from p2psim.runs.manifest import Manifest, RunEntry
 from p2psim.runs.parts import TABLES, EncodedPart, RunKey, StoredPart, read_part
 from p2psim.runs.seals import DamagedError, Print, damage, opened, print_of, sealed
 from p2psim.runs.system import take_lock
-from p2psim.runs.tables import StoredTables
+from p2psim.runs.tables import Source, StoredTables
 from p2psim.scenario.notices import Warned
 from p2psim.simulation.outcome import check_event_format
 from p2psim.simulation.workspace import write_archive
@@ -198,7 +198,7 @@ class Content:
         known = sorted([*self.parts, *parts], key=lambda part: part.path.name)
         return Content(manifest, tuple(known), self.earlier)
 
-    def sources(self) -> dict[RunKey, StoredPart | StoredTables]:
+    def sources(self) -> dict[RunKey, Source]:
         """Where the rows of each finished simulation are."""
         in_parts = {key: part for part in self.parts for key in part.runs}
         return {**in_parts, **dict.fromkeys(self.manifest.runs, self.earlier)}

@@ -6,11 +6,9 @@ would be longer than that, and nothing depends on batches, workers or attempts.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,13 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from p2psim.core.events import FORMAT_VERSION, number_column
+from p2psim.core.events import COUNTS, FORMAT_VERSION, number_column
+from p2psim.runs.parquet import ROW_GROUP, packing, write_table
 from p2psim.runs.parts import RunKey, StoredPart, coded
 from p2psim.simulation.outcome import KEY
 from p2psim.simulation.workspace import RunArrays
-
-#: Rows of a row group; smaller groups are read many times slower.
-ROW_GROUP = 131_072
 
 
 class StoredTables:
@@ -65,12 +61,23 @@ class StoredTables:
                     words[column].append(pc.unique(rows[column]))
         return schema, {column: _distinct(several) for column, several in words.items()}
 
-    def places(self, name: str, key: RunKey) -> list[tuple[int, int, int]]:
-        """Row group, first row in it, and number of rows of each piece of a simulation's rows."""
-        return self._places(name).get((self._numbers[key[0]], key[1]), [])
+    def places(self, name: str, keys: Sequence[RunKey]) -> np.ndarray:
+        """Where the rows of some simulations are.
+
+        Returns
+        -------
+        ndarray
+            A row for each stretch of rows: position of the simulation among `keys`, row group, first row in it, and
+            number of rows; in the order of `keys`.
+        """
+        places = self._places(name)
+        runs = ((self._numbers[cell], replica) for cell, replica in keys)
+        found = [(at, *place) for at, run in enumerate(runs) for place in places.get(run, ())]
+        return np.array(found, np.int64).reshape(-1, 4)
 
     def _find_places(self, name: str) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
-        places: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        """Row group, first row in it, and number of rows of each stretch, by cell and replica."""
+        places = defaultdict[tuple[int, int], list[tuple[int, int, int]]](list)
         if not self._path(name).exists():
             return places
         with pq.ParquetFile(self._path(name)) as file:
@@ -80,14 +87,17 @@ class StoredTables:
                 edges = np.flatnonzero((np.diff(cell) != 0) | (np.diff(replica) != 0)) + 1
                 for begin, end in pairwise([0, *edges.tolist(), len(cell)]):
                     if end > begin:
-                        run = (int(cell[begin]), int(replica[begin]))
-                        places.setdefault(run, []).append((group, begin, end - begin))
+                        places[int(cell[begin]), int(replica[begin])].append((group, begin, end - begin))
         return places
 
     def table(self, name: str, group: int) -> pa.Table:
         """One row group."""
         with pq.ParquetFile(self._path(name)) as file:
             return file.read_row_group(group)
+
+    def has_arrays(self, name: str) -> bool:
+        """Whether some simulation has noise, or models."""
+        return len(self._arrays(name)) > 0
 
     def array(self, name: str, key: RunKey) -> np.ndarray | None:
         """Noise or models of one simulation."""
@@ -98,24 +108,49 @@ class StoredTables:
         return RunArrays(path if path.exists() else None)
 
 
-@dataclass(frozen=True)
+Source = StoredPart | StoredTables
+
+
+@dataclass(frozen=True, eq=False)
 class Placed:
-    """One simulation at its place in the tables.
+    """Simulations in the order of the tables: by cell, then replica.
 
     Attributes
     ----------
-    cell, replica : int
-        Its numbers now.
-    key : RunKey
-        What it is.
-    source : StoredPart or StoredTables
-        Where its rows are.
+    keys : list of RunKey
+        What they are.
+    cells, replicas : ndarray of int32, of shape (simulations,)
+        Their numbers in the tables.
+    sources : list
+        Where rows are, each once.
+    owners : ndarray of int64, of shape (simulations,)
+        Position among the sources of that which has a simulation.
     """
 
-    cell: int
-    replica: int
-    key: RunKey
-    source: StoredPart | StoredTables
+    keys: list[RunKey]
+    cells: np.ndarray
+    replicas: np.ndarray
+    sources: list[Source]
+    owners: np.ndarray
+
+    def held(self, name: str) -> np.ndarray:
+        """What a table holds: see `_RUN`."""
+        several = []
+        for owner, source in enumerate(self.sources):
+            runs = np.flatnonzero(self.owners == owner)
+            places = source.places(name, [self.keys[run] for run in runs])
+            places[:, _RUN] = runs[places[:, _RUN]]
+            several.append(places)
+        together = np.concatenate([np.empty((0, 4), np.int64), *several])
+        return together[np.argsort(together[:, _RUN], kind="stable")]
+
+    def arrays(self, name: str) -> Iterator[tuple[str, np.ndarray]]:
+        """Noise or models of all that have some, by cell and replica."""
+        having = np.array([source.has_arrays(name) for source in self.sources], bool)
+        for run in np.flatnonzero(having[self.owners]):
+            array = self.sources[self.owners[run]].array(name, self.keys[run])
+            if array is not None:
+                yield f"{self.cells[run]}/{self.replicas[run]}", array
 
 
 #: Columns of what is held, an array with a row for each stretch of rows in the order of the table: position of the
@@ -140,26 +175,25 @@ def _cut(held: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def groups(
-    name: str, runs: Sequence[Placed], held: np.ndarray, body: pa.Schema, dictionaries: dict[str, pa.Array]
+    name: str, runs: Placed, held: np.ndarray, body: pa.Schema, dictionaries: dict[str, pa.Array]
 ) -> Iterator[tuple[np.ndarray, pa.Table]]:
     """Rows of all simulations in turn, group by group, all with the same columns; and of which simulations they are.
 
     The maps of few parts are open at a time.
     """
 
-    def conformed(source: StoredPart | StoredTables, piece: int) -> pa.Table:
+    def conformed(owner: int, piece: int) -> pa.Table:
         # A whole part at once: its simulations may have few rows each.
-        return _conformed(source.table(name, piece), body, dictionaries)
+        return _conformed(runs.sources[owner].table(name, piece), body, dictionaries)
 
-    opened = {most: lru_cache(most)(conformed) for most in {run.source.most_open for run in runs}}
-    owners = np.array([id(run.source) for run in runs])
+    opened = {most: lru_cache(most)(conformed) for most in {source.most_open for source in runs.sources}}
     for group in _cut(held):
         tables = []
         # Neighbours with the same source.
-        of = np.stack([owners[group[:, _RUN]], group[:, _PIECE]])
+        of = np.stack([runs.owners[group[:, _RUN]], group[:, _PIECE]])
         for several in np.split(group, np.flatnonzero((of[:, 1:] != of[:, :-1]).any(axis=0)) + 1):
-            source, piece = runs[several[0, _RUN]].source, int(several[0, _PIECE])
-            rows = opened[source.most_open](source, piece)
+            owner, piece = int(runs.owners[several[0, _RUN]]), int(several[0, _PIECE])
+            rows = opened[runs.sources[owner].most_open](owner, piece)
             tables.append(_gathered(rows, several[:, _START], several[:, _COUNT]))
         yield group, pa.concat_tables(tables)
 
@@ -249,90 +283,65 @@ _FIRST = {
 _LAST = {"ledger": ("violation_step", "violation_size", *FLAGS), "agents": ("budget",)}
 #: Columns of numbers that stand before the others.
 _NUMBERS = (("cell", pa.int32()), ("replica", pa.int32()))
-#: Columns of numbers that grow from row to row: a dictionary of them would be as long as they are.
-_COUNTS = ("seq", "cause", "step")
+#: Columns of the events whose values follow soon after themselves: several events happen at one time.
+ALIKE = ("time", "release")
 #: Tables that begin with the swept columns.
 SWEPT_TABLES = ("metrics", "ledger")
 
 
-def merge(name: str, runs: Sequence[Placed], swept: dict[str, list[Any]], path: Path) -> bool:
+def merge(name: str, runs: Placed, swept: dict[str, list[Any]], path: Path, threads: int = 1) -> bool:
     """Write one table.
 
     Parameters
     ----------
     name : str
         ``metrics``, ``ledger``, ``agents``, ``events`` or ``links``.
-    runs : sequence of Placed
-        In the order of the table: by cell, then replica.
+    runs : Placed
     swept : dict
         Name of each swept column, and its value in each cell.
     path : Path
         The Parquet file to write.
+    threads : int
+        That pack, while this one puts rows together.
 
     Returns
     -------
     bool
         False when no simulation has rows of this kind; nothing is written then.
     """
-    places = (run.source.places(name, run.key) for run in runs)
-    held = np.array([(at, *place) for at, several in enumerate(places) for place in several], np.int64)
+    held = runs.held(name)
     if not held.size:
         return False
-    sources = (runs[at].source for at in np.unique(held[:, _RUN]))
-    body, dictionaries = _body(name, list({id(source): source for source in sources}.values()))
-    numbers = [
-        np.array(each, np.int32) for each in zip(*((run.cell, run.replica) for run in runs), strict=True)
-    ]
+    sources = [runs.sources[owner] for owner in np.unique(runs.owners[held[:, _RUN]])]
+    body, dictionaries = _body(name, sources)
     columns = swept_columns(swept) if name in SWEPT_TABLES else {}
     metadata = {"p2psim.table": name, "p2psim.format": str(TABLE_FORMAT)}
     if name == "events":
         metadata[KEY.decode()] = str(FORMAT_VERSION)
     first = [*((key, column.type) for key, column in columns.items()), *_NUMBERS]
     schema = pa.schema([*map(pa.field, *zip(*first, strict=True)), *body], metadata=metadata)
-    # Arrow packs one group while the rows of the next are put together.
-    with (
-        ThreadPoolExecutor(1) as other,
-        pq.ParquetWriter(path, schema, **packing(schema, [key for key, _ in first])) as writer,
-    ):
-        packed = other.submit(lambda: None)
+
+    def put_together() -> Iterator[pa.Table]:
         for group, rows in groups(name, runs, held, body, dictionaries):
-            each = (number[group[:, _RUN]] for number in numbers)
+            each = (number[group[:, _RUN]] for number in (runs.cells, runs.replicas))
             ids = [number_column(np.repeat(several, group[:, _COUNT])) for several in each]
             ofs = (pc.take(column, ids[0], boundscheck=False) for column in columns.values())
             arrays = [*ofs, *ids, *map(_shortened, rows.combine_chunks().columns)]
-            packed.result()
-            table = pa.Table.from_arrays(arrays, schema=schema)
-            packed = other.submit(writer.write_table, table, row_group_size=ROW_GROUP)
-        packed.result()
+            yield pa.Table.from_arrays(arrays, schema=schema)
+
+    alike = [*(key for key, _ in first), *(ALIKE if name == "events" else ())]
+    write_table(path, schema, put_together(), packing(schema, alike), threads)
     return True
 
 
-def packing(schema: pa.Schema, alike: Collection[str] = ("cell", "replica")) -> dict[str, Any]:
-    """How columns are packed, as options of pyarrow; those that are `alike` have long stretches of one value."""
-    words = {field.name for field in schema if pa.types.is_dictionary(field.type)}
-    numbers = [field for field in schema if field.name not in words]
-    floats = [one.name for one in numbers if pa.types.is_floating(one.type) and one.name not in alike]
-    counts = [one.name for one in numbers if one.name in _COUNTS]
-    ways = dict.fromkeys(floats, "BYTE_STREAM_SPLIT") | dict.fromkeys(counts, "DELTA_BINARY_PACKED")
-    ways |= {one.name: "PLAIN" for one in numbers if one.name in alike}
-    return {
-        "compression": "zstd",
-        "use_dictionary": [name for name in schema.names if name not in ways],
-        "column_encoding": ways,
-        "write_page_checksum": True,
-        # Nearly all words are in every group: to look for the least and the greatest costs as much as writing them.
-        "write_statistics": [one.name for one in numbers],
-        # A page is a column of a group: each page has a compressor of its own.
-        "write_batch_size": ROW_GROUP,
-        **({"max_rows_per_page": ROW_GROUP} if _LIMITS_PAGES else {}),
-    }
+#: Of columns that parts may hold in fewer bytes.
+WIDE = {
+    "metrics": {"step": pa.int64(), "agent": pa.int32()},
+    "events": dict.fromkeys(COUNTS, pa.int64()),
+}
 
 
-#: Earlier versions of pyarrow limit the bytes of a page alone.
-_LIMITS_PAGES = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
-
-
-def _body(name: str, sources: Sequence[StoredPart | StoredTables]) -> tuple[pa.Schema, dict[str, pa.Array]]:
+def _body(name: str, sources: Sequence[Source]) -> tuple[pa.Schema, dict[str, pa.Array]]:
     """Columns of all sources together, in their order, and the values of each text column."""
     schemas, texts = [], defaultdict[str, list[pa.Array]](list)
     for source in sources:
@@ -343,7 +352,9 @@ def _body(name: str, sources: Sequence[StoredPart | StoredTables]) -> tuple[pa.S
     merged = pa.unify_schemas(schemas, promote_options="permissive")
     names = sorted(merged.names, key=partial(rank, name)) if name in _FIRST else merged.names
     text = pa.dictionary(pa.int32(), pa.string())
-    fields = [pa.field(column, text if column in texts else merged.field(column).type) for column in names]
+    kinds = {column: text if column in texts else merged.field(column).type for column in names}
+    kinds |= WIDE.get(name, {})
+    fields = [pa.field(column, kind) for column, kind in kinds.items()]
     return pa.schema(fields), {column: _sorted(_distinct(several)) for column, several in texts.items()}
 
 

@@ -43,7 +43,7 @@ class Outcome:
     ledger, agents : dict of ndarray, shape (N,) each
         Columns of the run folder's tables, one row per agent.
     columns : tuple of pyarrow.Table
-        The events, in tables that follow each other; none unless they are recorded.
+        The events, in tables that follow each other, counts perhaps in four bytes; none unless they are recorded.
     links : dict of ndarray, or None
         Columns of the run folder's table of links; when events are recorded.
     noise : ndarray, shape (releases, p), or None

@@ -87,7 +87,7 @@ def simulate(
             observer.feed(chunk.events, chunk.releases, marks)
         if record.events:
             # As columns at once: a processor's cache still holds the chunk, which need not be kept.
-            events.append(event_table(chunk.events))
+            events.append(event_table(chunk.events, brief=True))
         if keep_noise:
             noises.append(noise)
     facts = reader.finish()

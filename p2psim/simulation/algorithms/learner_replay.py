@@ -291,7 +291,7 @@ class Together:
             if drops:
                 losses.read(events[first:last], kinds[first:last])
             lost.append((losses.releases, losses.deliveries))
-        columns = event_table(events) if self._cell.scenario.record.events else None
+        columns = event_table(events, brief=True) if self._cell.scenario.record.events else None
         return Bundle(runs, releases, ends, unit, marks, mark_bounds, lost, columns)
 
     def play(self, bundle: Bundle) -> list[Replayed]:
