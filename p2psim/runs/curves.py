@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 
 from p2psim.core.errors import InputError
 from p2psim.core.events import number_column, numbers_of
+from p2psim.runs.system import available_cores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,9 +147,18 @@ def ends(path: Path, keys: Sequence[str], checked: bool) -> pa.Table:
         Columns of words, or of numbers that are not negative.
     """
     keys = list(dict.fromkeys([*keys, "agent"]))
-    pieces = []
+    with pq.ParquetFile(path) as file:
+        shares = np.array_split(np.arange(file.num_row_groups), available_cores())
+    # Each thread has a file of its own.
+    with ThreadPoolExecutor(len(shares)) as several:
+        return pa.concat_tables(several.map(partial(_ends_of, path, keys, checked), shares))
+
+
+def _ends_of(path: Path, keys: Sequence[str], checked: bool, groups: Sequence[int]) -> pa.Table:
+    """Table of `ends`, of some row groups: the last rows of stretches and of groups."""
     with pq.ParquetFile(path, page_checksum_verification=checked) as file:
-        for group in range(file.num_row_groups):
+        pieces = []
+        for group in groups:
             rows = file.read_row_group(group, columns=[*keys, "value"])
             last = np.arange(rows.num_rows) == rows.num_rows - 1
             for key in keys:
@@ -158,7 +170,7 @@ def ends(path: Path, keys: Sequence[str], checked: bool) -> pa.Table:
                     codes = np.nan_to_num(codes, nan=-1)
                 last[:-1] |= codes[1:] != codes[:-1]
             pieces.append(rows.filter(number_column(last)))
-    return pa.concat_tables(pieces)
+        return pa.concat_tables(pieces or [file.schema_arrow.empty_table().select([*keys, "value"])])
 
 
 def last_values(metrics: pa.Table, keys: Sequence[str]) -> list[np.ndarray]:
