@@ -38,10 +38,9 @@ _Fields = dict[int, tuple[int, Any]]
 
 #: Fields of ``FileMetaData``, and of the structures in it.
 _ROWS, _GROUPS = 3, 4
-_COLUMNS, _GROUP_PLACE, _ORDINAL = 1, 5, 7
-_COLUMN_PLACE, _COLUMN_DATA = 2, 3
-#: Of ``ColumnMetaData``: where its pages begin, those of an index, and those of the dictionary.
-_PAGE_PLACES = (9, 10, 11)
+_COLUMNS, _GROUP_PLACE, _ORDINAL, _COLUMN_DATA = 1, 5, 7, 3
+#: Of ``ColumnChunk``, and of ``ColumnMetaData`` in it: all fields that are places in the file.
+_COLUMN_PLACES, _PAGE_PLACES = (2, 4, 6), (9, 10, 11, 14)
 
 
 def packing(schema: pa.Schema, alike: Collection[str]) -> dict[str, Any]:
@@ -135,7 +134,8 @@ def _move(metadata: _Fields, by: int, first: int) -> None:
         if _ORDINAL in group:
             group[_ORDINAL] = (group[_ORDINAL][0], 2 * ordinal)
         for column in group[_COLUMNS][1][1]:
-            moved(column, _COLUMN_PLACE)
+            for number in _COLUMN_PLACES:
+                moved(column, number)
             for number in _PAGE_PLACES:
                 moved(column[_COLUMN_DATA][1], number)
 
