@@ -179,7 +179,7 @@ def groups(
 ) -> Iterator[tuple[np.ndarray, pa.Table]]:
     """Rows of all simulations in turn, group by group, all with the same columns; and of which simulations they are.
 
-    The maps of few parts are open at a time.
+    Many parts are open at a time: as maps, in as few bytes as they have. What a group takes of them is widened.
     """
 
     def conformed(owner: int, piece: int) -> pa.Table:
@@ -194,7 +194,8 @@ def groups(
         for several in np.split(group, np.flatnonzero((of[:, 1:] != of[:, :-1]).any(axis=0)) + 1):
             owner, piece = int(runs.owners[several[0, _RUN]]), int(several[0, _PIECE])
             rows = opened[runs.sources[owner].most_open](owner, piece)
-            tables.append(_gathered(rows, several[:, _START], several[:, _COUNT]))
+            rows = _gathered(rows, several[:, _START], several[:, _COUNT])
+            tables.append(rows if rows.schema.equals(body) else rows.cast(body))
         yield group, pa.concat_tables(tables)
 
 
@@ -211,16 +212,13 @@ def _conformed(rows: pa.Table, body: pa.Schema, dictionaries: dict[str, pa.Array
     """Rows with all columns of the whole table, nulls in those that they lack, and its dictionaries."""
     columns = []
     for field in body:
-        dictionary = dictionaries.get(field.name)
-        if field.name in rows.schema.names:
-            chunks = rows.column(field.name).chunks
-        else:
-            chunks = [pa.nulls(rows.num_rows, field.type if dictionary is None else pa.string())]
+        known, dictionary = field.name in rows.schema.names, dictionaries.get(field.name)
+        column = rows.column(field.name) if known else pa.chunked_array([pa.nulls(rows.num_rows)])
         if dictionary is not None:
-            chunks = [_recoded(chunk, dictionary) for chunk in chunks]
-        alike = (chunk if chunk.type == field.type else chunk.cast(field.type) for chunk in chunks)
-        columns.append(pa.chunked_array(alike, field.type))
-    return pa.Table.from_arrays(columns, schema=body)
+            chunks = column.chunks or [pa.nulls(0)]
+            column = pa.chunked_array([_recoded(chunk, dictionary) for chunk in chunks])
+        columns.append(column)
+    return pa.Table.from_arrays(columns, names=body.names)
 
 
 def _recoded(chunk: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
@@ -229,8 +227,9 @@ def _recoded(chunk: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
         chunk = chunk.cast(pa.string()).dictionary_encode()
     if chunk.dictionary.equals(dictionary):
         return chunk  # as it lies in the file, which is mapped and not read
-    codes = pc.take(pc.index_in(chunk.dictionary, dictionary), chunk.indices, boundscheck=False)
-    return pa.DictionaryArray.from_arrays(codes, dictionary)
+    codes = pc.index_in(chunk.dictionary, dictionary)
+    codes = codes.cast(chunk.indices.type) if len(dictionary) < 128 else codes
+    return pa.DictionaryArray.from_arrays(pc.take(codes, chunk.indices, boundscheck=False), dictionary)
 
 
 def _shortened(rows: pa.ChunkedArray) -> pa.ChunkedArray:
