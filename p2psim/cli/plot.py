@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 )
 def plot(args: argparse.Namespace) -> None:
     """``p2psim plot``."""
-    from p2psim.runs.compaction import so_far
     from p2psim.runs.result import Result
+    from p2psim.runs.unfinished import so_far
 
     result = so_far(args.run) or Result.load(args.run)
     words = as_given(args, "metric", "against", "target", "facet", "agent", "log", "title", "width")

@@ -389,7 +389,7 @@ class Result:
 
     def plot(self, *args: Any, **kwargs: Any) -> Any:
         """Draw the figures of :mod:`p2psim.report`; arguments are those of ``p2psim.report.draw``."""
-        from p2psim.runs.compaction import plot
+        from p2psim.runs.unfinished import plot
 
         return plot(self, *args, **kwargs)
 

@@ -22,7 +22,7 @@ from p2psim.report.figures.surface import pareto
 from p2psim.report.figures.timing import absences
 from p2psim.report.source import source
 from p2psim.runs import runner
-from p2psim.runs.compaction import so_far
+from p2psim.runs.unfinished import so_far
 
 pytestmark = pytest.mark.usefixtures("look")
 

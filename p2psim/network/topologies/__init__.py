@@ -38,9 +38,9 @@ __getattr__ = declare(
         "networkx": "file:FromGraph",
         "one-peer-exponential": "changing:OnePeerExponential",
         "random-matching": "changing:RandomMatching",
-        "random-waypoint": "waypoint:RandomWaypoint",
+        "random-waypoint": "moving:RandomWaypoint",
         "changing-file": "changing:ChangingFile",
-        "rewired": "rewired:Rewired",
+        "rewired": "moving:Rewired",
     },
 )
 
