@@ -325,14 +325,24 @@ def _parts_at(value: Any, key: str) -> Iterator[tuple[str, BaseModel]]:
             yield from _parts_at(entry, f"{key}.{place}")
 
 
+_SCALARS = (type(None), float, str, int)
+
+
+def _parts_in(part: BaseModel) -> Iterator[tuple[str, Any]]:
+    """What may be or hold parts or mappings inside a part, by its keys."""
+    for name, value in vars(part).items():
+        if not isinstance(value, _SCALARS):
+            yield name, value
+
+
 def columns_in(value: Any, key: str) -> Iterator[tuple[str, Column]]:
     """Columns that a part at a dotted key and the parts inside it name, each by its own key."""
     for place, part in _parts_at(value, key):
         if isinstance(part, Column):
             yield place, part
         else:
-            for name in type(part).model_fields:
-                yield from columns_in(getattr(part, name, None), f"{place}.{name}")
+            for name, inside in _parts_in(part):
+                yield from columns_in(inside, f"{place}.{name}")
 
 
 @cache
@@ -348,8 +358,7 @@ def _per_agent_keys(part: type[BaseModel]) -> tuple[str, ...]:
 
 def mappings_from_agents(part: BaseModel, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Mappings from agents or groups that a part at a dotted key and the parts inside it hold, each by its own key."""
-    for name in type(part).model_fields:
-        value = getattr(part, name, None)
+    for name, value in _parts_in(part):
         if isinstance(value, Mapping) and name in _per_agent_keys(type(part)):
             yield f"{key}.{name}", value
         for place, inside in _parts_at(value, f"{key}.{name}"):

@@ -20,7 +20,7 @@ from p2psim.core.errors import InputError
 from p2psim.core.faults import ordered
 from p2psim.core.nodes import Node, at, place_of, plain
 from p2psim.core.options import INT64
-from p2psim.scenario.fields import AnyScenario, ScenarioFields, explicit, validated
+from p2psim.scenario.fields import AnyScenario, ScenarioFields, explicit, said, validated
 from p2psim.scenario.sweep import combinations, read_sweep, steps_of, swept_keys, too_many, with_value
 from p2psim.scenario.tuning import with_choice
 
@@ -97,8 +97,8 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     base = node.without("sweep", "figure", "labels")
     valid: list[tuple[AnyScenario, str]] = []
     numbers: dict[str, int] = {}
-    # Most sections of a cell are those of the one before, and so are their plain values.
-    last, known, checked = None, dict[str, tuple[Any, str]](), Found()
+    # Most sections and parts of a cell are those of the one before, and so are their texts.
+    last, known, checked = None, _Texts(), Found()
     for index, combination in enumerate(combinations(axes)):
         node = base
         for key, value in combination.items():
@@ -131,22 +131,36 @@ def cells(scenario: AnyScenario, *, confirm_cells: bool = False) -> list[GridCel
     return list(grid)
 
 
-def content(scenario: ScenarioFields, known: dict[str, tuple[Any, str]] | None = None) -> str:
+#: Values of a scenario by their keys, each with its text.
+_Texts = dict[tuple[str, ...], tuple[Any, str]]
+
+
+def content(scenario: ScenarioFields, known: _Texts | None = None) -> str:
     """Hash what determines the results of a scenario without a sweep.
 
     Not part of it: name, replicas, engine (both give the same events), what is recorded and drawn, and numbers
-    that the preparation finds. ``independent`` draws of a cell are told apart by it. `known` are the sections of the
-    cell before, with their texts.
+    that the preparation finds. ``independent`` draws of a cell are told apart by it. `known` is what the cell
+    before has.
     """
-    known, out = {} if known is None else known, ("name", "replicas", "record", "sweep", "figure", "labels")
-    for name, entry in _sections(scenario, *out):
-        if name not in known or known[name][0] is not entry:
-            known[name] = entry, _text(_plain_section(name, entry))
-    # The same text as of all in one mapping.
-    entries = (
-        f'"{name}":{known[name][1]}' for name, _ in sorted(_sections(scenario, *out), key=itemgetter(0))
-    )
-    return _hash_of(f"{{{','.join(entries)}}}")
+    return _hash_of(_text_of(scenario, {} if known is None else known))
+
+
+#: What does not determine results, beside what the preparation finds.
+_LEFT_OUT = {(name,) for name in ("name", "replicas", "record", "sweep", "figure", "labels", "fitted")}
+_LEFT_OUT.add(("network", "engine"))
+
+
+def _text_of(value: Any, known: _Texts, key: tuple[str, ...] = ()) -> str:
+    """The text of all that is said under a key, the same as if it were written at once."""
+    if key not in known or known[key][0] is not value:
+        if isinstance(value, BaseModel):
+            entries = [(name, entry) for name, entry in said(value) if (*key, name) not in _LEFT_OUT]
+            inside = (f'"{name}":{_text_of(entry, known, (*key, name))}' for name, entry in sorted(entries, key=itemgetter(0)))
+            text = f"{{{','.join(inside)}}}"
+        else:
+            text = _text(explicit(value, digests=True))
+        known[key] = value, text
+    return known[key][1]
 
 
 def identity(scenario: ScenarioFields) -> str:
@@ -156,8 +170,10 @@ def identity(scenario: ScenarioFields) -> str:
     outside the sweep for keys that are swept or tuned, the values that were tuned, and numbers that the preparation
     finds.
     """
-    sections = _sections(scenario, "replicas", "figure", "labels")
-    tree = {name: _plain_section(name, entry) for name, entry in sections}
+    tree = explicit(scenario, digests=True)
+    for name in ("replicas", "figure", "labels", "fitted"):
+        tree.pop(name)
+    del tree["network"]["engine"]
     axes, _ = read_sweep(scenario.nodes().child("sweep"))
     tree["sweep"] = [swept_keys([axis]) for axis in axes]
     for key in swept_keys(axes):
@@ -166,22 +182,6 @@ def identity(scenario: ScenarioFields) -> str:
         tree["tune"].pop("chosen", None)
         _remove(tree, steps_of(scenario.tune.key))
     return _hash(tree)
-
-
-def _sections(scenario: ScenarioFields, *without: str) -> list[tuple[str, Any]]:
-    """Sections of a scenario but for some, and for what the preparation finds."""
-    unsaid = scenario.unsaid
-    return [
-        (name, entry)
-        for name, entry in scenario
-        if name not in without and name != "fitted" and (entry is not None or name not in unsaid)
-    ]
-
-
-def _plain_section(name: str, entry: Any) -> Any:
-    """Plain values of a section; of the network without the engine."""
-    tree = explicit(entry, digests=True)
-    return {key: value for key, value in tree.items() if key != "engine"} if name == "network" else tree
 
 
 def display(value: Any, also: Collection[str] = ()) -> str:
@@ -225,7 +225,7 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
 
 
 def _content_of_cell(
-    scenario: ScenarioFields, combination: Mapping[str, Node], known: dict[str, tuple[Any, str]]
+    scenario: ScenarioFields, combination: Mapping[str, Node], known: _Texts
 ) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
     keys = [key for key in combination if key == "network.engine" or steps_of(key)[0] == "record"]

@@ -22,6 +22,7 @@ from pydantic import (
     PrivateAttr,
     ValidationError,
     ValidationInfo,
+    create_model,
 )
 from pydantic_core import InitErrorDetails
 
@@ -264,6 +265,13 @@ def _fields_of(kind: type[BaseModel]) -> tuple[tuple[str, ...], tuple[str, ...]]
     return names, names if issubclass(kind, OneOf) else getattr(kind, "unsaid", ())
 
 
+def said(part: BaseModel) -> list[tuple[str, Any]]:
+    """Keys of a part with their values, but for those that say nothing."""
+    names, unsaid = _fields_of(type(part))
+    entries = [(name, getattr(part, name)) for name in names]
+    return [(name, entry) for name, entry in entries if entry is not None or name not in unsaid]
+
+
 def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
     """Turn models into dictionaries, tuples into lists, and NumPy's scalars into Python's.
 
@@ -280,11 +288,11 @@ def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
         return value
     deeper = partial(explicit, given=given, digests=digests)
     if isinstance(value, BaseModel):
-        names, unsaid = _fields_of(type(value))
-        if given:
-            names = tuple(name for name in names if name == "kind" or name in value.model_fields_set)
-        entries = ((name, getattr(value, name)) for name in names)
-        return {name: deeper(entry) for name, entry in entries if entry is not None or name not in unsaid}
+        return {
+            name: deeper(entry)
+            for name, entry in said(value)
+            if not given or name == "kind" or name in value.model_fields_set
+        }
     if isinstance(value, Mapping):
         return {str(key): deeper(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -297,7 +305,8 @@ def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
 def validated(model: type[AnyScenario], node: Node, like: AnyScenario | None = None) -> AnyScenario:
     """Check the structure of a scenario, section by section, but not its sweep.
 
-    Sections that were written in the same place as those of another scenario, `like`, are taken from there.
+    Sections, and parts of them, that were written in the same place as those of another scenario, `like`, are taken
+    from there.
 
     Raises
     ------
@@ -306,7 +315,9 @@ def validated(model: type[AnyScenario], node: Node, like: AnyScenario | None = N
     """
     if not isinstance(node.content, dict):
         raise InputError(at(node.place, "", "must be a mapping with name, network, data and learning"))
-    scenario, _, _ = attempted(model, node, like)
+    scenario = _changed(node, like) if like is not None else None
+    if scenario is None:
+        scenario, _, _ = attempted(model, node, like)
     if isinstance(scenario, ValidationError):
         broken = failures() if _names_a_stranger(scenario) else ()
         raise InputError(*faults_of(scenario, model, node), *broken) from None
@@ -336,6 +347,49 @@ def _shared_sections(like: ScenarioFields | None, node: Node) -> dict[str, Any]:
 
 
 @cache
+def _alone(model: type[ScenarioFields], name: str) -> type[Options]:
+    """A model of one section."""
+    field = model.model_fields[name]
+    definition: dict[str, Any] = {name: (field.annotation, field)}
+    return create_model("Alone", __base__=Options, **definition)
+
+
+def _changed(node: Node, like: AnyScenario) -> AnyScenario | None:
+    """Another scenario with the sections that differ; None where there are other ones, or something is wrong."""
+    model, origin = type(like), like._origin.node
+    record = node.content.get("record")
+    # What is recorded follows from the other sections where the file does not say it.
+    if origin is None or record is None or record.child("metrics") is None:
+        return None
+    before: Any = origin.content
+    if before.keys() != node.content.keys() or not before.keys() <= model.model_fields.keys():
+        return None
+    update: dict[str, Any] = {}
+    for name, entry in node.content.items():
+        if (old := before[name]) is not entry:
+            tree, known = entry.content, getattr(like, name)
+            if isinstance(known, BaseModel) and isinstance(tree, dict) and isinstance(old.content, dict):
+                same = {key: getattr(known, key, None) for key in tree if old.content.get(key) is tree[key]}
+                parts = {key: part for key, part in same.items() if isinstance(part, BaseModel)}
+                tree = {key: parts[key] if key in parts else plain(inner) for key, inner in tree.items()}
+            else:
+                tree = plain(entry)
+            try:
+                alone = _alone(model, name).model_validate({name: tree}, context=_context(node))
+            except ValidationError:
+                return None
+            update[name] = getattr(alone, name)
+    return like.model_copy(update=update)
+
+
+def _context(node: Node) -> dict[str, Any]:
+    """What validation knows: relative paths of data files start from the scenario's folder, or from where a program
+    runs that composes one.
+    """
+    return {"folder": _folder_of(node.place.path, os.getcwd())}
+
+
+@cache
 def _folder_of(path: str, current: str) -> str:
     return str(Path(current, path).parent if path else Path(current))
 
@@ -347,8 +401,7 @@ def attempted(
 
     Where a whole number is expected, ``1e2`` is one, as it is in the JSON Schema.
     """
-    # Relative paths of data files start from the scenario's folder, or from where a program runs that composes one.
-    context = {"folder": _folder_of(node.place.path, os.getcwd())}
+    context = _context(node)
     shared = _shared_sections(like, node)
     tree = {name: shared[name] if name in shared else plain(entry) for name, entry in node.content.items()}
     while True:

@@ -53,20 +53,16 @@ def check_consistency(scenario: ScenarioFields, known: Found | None = None) -> l
     same, known.last = alike(known.last, scenario), scenario
     with suppress(AttributeError):
         rules = rules_of(scenario.learning.algorithm) + rules
-    faults = list(_found(section_rules.model, scenario, False, known, same))
-    # Without the loss that it needs, rules that read it are skipped.
-    lenient = bool(faults)
-    faults += (fault for rule in rules for fault in _found(rule, scenario, lenient, known, same))
+    faults, of_rules, lenient = list[Fault](), known.of_rules, False
+    for rule in (section_rules.model, *rules):
+        if rule not in of_rules or not of_rules[rule][0] <= same:
+            reading = Reading(scenario)
+            of_rules[rule] = reading.read, list(_faults_of(rule, scenario, lenient, reading))
+        faults += of_rules[rule][1]
+        if rule is section_rules.model:
+            # Without the loss that it needs, rules that read it are skipped.
+            lenient = bool(faults)
     return list(dict.fromkeys(faults))
-
-
-def _found(rule: Rule, scenario: ScenarioFields, lenient: bool, known: Found, same: set[str]) -> list[Fault]:
-    read, faults = known.of_rules.get(rule, (None, []))
-    if read is None or not read <= same:
-        reading = Reading(scenario)
-        faults = list(_faults_of(rule, scenario, lenient, reading))
-        known.of_rules[rule] = reading.read, faults
-    return faults
 
 
 def _faults_of(rule: Rule, scenario: ScenarioFields, lenient: bool, reading: Any) -> Iterator[Fault]:
