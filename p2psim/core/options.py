@@ -6,7 +6,7 @@ so that adding a component takes one new file and one line.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_args
 
@@ -92,6 +92,17 @@ class OneOf(Options):
         if sum(getattr(self, name) is not None for name in self.alternatives) != 1:
             raise ValueError(f"give exactly one of {' and '.join(self.alternatives)}")
         return self
+
+
+_Made = TypeVar("_Made")
+
+
+def derived(made: _Made, without: Collection[str] = (), **fields: Any) -> _Made:
+    """The same dataclass with other values of fields, and all that it has computed, `without` what depends on these."""
+    other = object.__new__(type(made))
+    known = vars(made).items()
+    vars(other).update({name: value for name, value in known if name not in without} | fields)
+    return other
 
 
 _Arguments = TypeVar("_Arguments", bound=Options)

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from p2psim.core.errors import AgentError
+from p2psim.core.options import derived
 from p2psim.privacy.accounting.accountants import ACCOUNTANTS, AccountantName
 from p2psim.privacy.accounting.charges import Charges
 from p2psim.privacy.accounting.noises import Noise, before_sampling, sampled
@@ -107,6 +108,10 @@ class Plan:
     poisson: bool = False
     equal: np.ndarray | None = None
     factor: float = 1.0
+
+    def within(self, limit: Limit, allowance: np.ndarray) -> Plan:
+        """The same plan for other budgets, with all of what is known of it that does not depend on them."""
+        return derived(self, _OF_LIMIT, limit=limit, allowance=allowance)
 
     @property
     def budget(self) -> np.ndarray:
@@ -297,6 +302,10 @@ class Plan:
         rates, kinds = np.unique(self.rates, return_inverse=True)
         noises = tuple(sampled(self.mechanism.noise, float(rate), self.poisson) for rate in rates)
         return noises, kinds.reshape(-1).astype(np.int32)
+
+
+#: What of a plan depends on its limit.
+_OF_LIMIT = ("claims_are_real", "claimed_of_each", "_scale_of_each")
 
 
 @dataclass(frozen=True)

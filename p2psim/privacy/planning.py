@@ -180,6 +180,18 @@ def plan(
     return planned if never or not limited.any() else _within_budgets(planned, limited, horizon)
 
 
+def replanned(planned: Plan, limit: Limit) -> Plan | None:
+    """The same plan for other budgets, where these say only how large losses may be; else None."""
+    mechanism, allocation, before = planned.mechanism, planned.allocation, planned.limit
+    by_shares = mechanism.adds_up and (allocation.clairvoyant or allocation.sums_to_one)
+    if before.start is not None or allocation.composed_by is not None or not by_shares:
+        return None
+    finite = np.isfinite(limit.epsilon)
+    if not finite.any() or (finite != np.isfinite(before.epsilon)).any():
+        return None
+    return planned.within(limit, _allowances(mechanism, limit))
+
+
 def _within_budgets(planned: Plan, limited: np.ndarray, horizon: int) -> Plan:
     """The plan with as many releases, or as large losses, as the accountant that enforces budgets permits."""
     mechanism, allocation = planned.mechanism, planned.allocation

@@ -145,9 +145,10 @@ def content(scenario: ScenarioFields, known: _Texts | None = None) -> str:
     return _hash_of(_text_of(scenario, {} if known is None else known))
 
 
-#: What does not determine results, beside what the preparation finds.
-_LEFT_OUT = {(name,) for name in ("name", "replicas", "record", "sweep", "figure", "labels", "fitted")}
-_LEFT_OUT.add(("network", "engine"))
+#: Keys that do not determine results.
+_LEFT_OUT = {("network", "engine")}.union(
+    (name,) for name in ("name", "replicas", "record", "sweep", "figure", "labels", "fitted")
+)
 
 
 def _text_of(value: Any, known: _Texts, key: tuple[str, ...] = ()) -> str:
@@ -155,7 +156,8 @@ def _text_of(value: Any, known: _Texts, key: tuple[str, ...] = ()) -> str:
     if key not in known or known[key][0] is not value:
         if isinstance(value, BaseModel):
             entries = [(name, entry) for name, entry in said(value) if (*key, name) not in _LEFT_OUT]
-            inside = (f'"{name}":{_text_of(entry, known, (*key, name))}' for name, entry in sorted(entries, key=itemgetter(0)))
+            entries.sort(key=itemgetter(0))
+            inside = (f'"{name}":{_text_of(entry, known, (*key, name))}' for name, entry in entries)
             text = f"{{{','.join(inside)}}}"
         else:
             text = _text(explicit(value, digests=True))
@@ -224,9 +226,7 @@ def value_at(scenario: ScenarioFields, steps: Sequence[str]) -> object:
     return value
 
 
-def _content_of_cell(
-    scenario: ScenarioFields, combination: Mapping[str, Node], known: _Texts
-) -> str:
+def _content_of_cell(scenario: ScenarioFields, combination: Mapping[str, Node], known: _Texts) -> str:
     """Return the content; where something is swept that does not belong to it, cells still differ."""
     keys = [key for key in combination if key == "network.engine" or steps_of(key)[0] == "record"]
     beside = {key: plain(combination[key]) for key in keys}

@@ -42,7 +42,7 @@ from p2psim.privacy.section import PrivacySection
 from p2psim.scenario import yaml
 from p2psim.scenario.figure import Figures, Labels
 from p2psim.scenario.notices import PATTERN, checked_name
-from p2psim.scenario.record import RecordSection, Replicas, Tune
+from p2psim.scenario.record import RecordSection, Replicas, Tune, with_metrics
 from p2psim.scenario.sweep import split_key
 
 
@@ -225,21 +225,11 @@ class ScenarioFields(Options):
 
 
 AnyScenario = TypeVar("AnyScenario", bound=ScenarioFields)
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
-class Reading:
-    """A scenario in which somebody reads, and the names of what was read: all that the outcome can depend on."""
-
-    def __init__(self, scenario: ScenarioFields):
-        self._scenario, self.read = scenario, set[str]()
-
-    def __getattr__(self, name: str) -> Any:
-        self.read.add(name)
-        return getattr(self._scenario, name)
-
-
-def alike(one: ScenarioFields | None, other: ScenarioFields) -> set[str]:
-    """Names of what two scenarios have in common; sections are the same where they are one object."""
+def alike(one: BaseModel | None, other: BaseModel) -> set[str]:
+    """Names of what two scenarios, or parts, have in common; what is inside is the same where it is one object."""
     if one is None:
         return set()
     values = vars(one)
@@ -272,6 +262,9 @@ def said(part: BaseModel) -> list[tuple[str, Any]]:
     return [(name, entry) for name, entry in entries if entry is not None or name not in unsaid]
 
 
+_SCALARS = {type(None), str, bool, int, float}
+
+
 def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
     """Turn models into dictionaries, tuples into lists, and NumPy's scalars into Python's.
 
@@ -284,7 +277,7 @@ def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
     digests : bool
         Whether what only Python can hold, such as arrays, is replaced by its digest, as in a file.
     """
-    if value is None or isinstance(value, str | bool | int):
+    if type(value) in _SCALARS:
         return value
     deeper = partial(explicit, given=given, digests=digests)
     if isinstance(value, BaseModel):
@@ -299,7 +292,7 @@ def explicit(value: Any, *, given: bool = False, digests: bool = False) -> Any:
         return [deeper(entry) for entry in value]
     if isinstance(value, np.generic):
         return value.item()
-    return str(value.digest) if digests and not isinstance(value, float) else value
+    return str(value.digest) if digests and not isinstance(value, str | int | float) else value
 
 
 def validated(model: type[AnyScenario], node: Node, like: AnyScenario | None = None) -> AnyScenario:
@@ -315,9 +308,9 @@ def validated(model: type[AnyScenario], node: Node, like: AnyScenario | None = N
     """
     if not isinstance(node.content, dict):
         raise InputError(at(node.place, "", "must be a mapping with name, network, data and learning"))
-    scenario = _changed(node, like) if like is not None else None
+    scenario: AnyScenario | ValidationError | None = None if like is None else _changed(node, like)
     if scenario is None:
-        scenario, _, _ = attempted(model, node, like)
+        scenario, _, _ = attempted(model, node)
     if isinstance(scenario, ValidationError):
         broken = failures() if _names_a_stranger(scenario) else ()
         raise InputError(*faults_of(scenario, model, node), *broken) from None
@@ -328,27 +321,9 @@ def validated(model: type[AnyScenario], node: Node, like: AnyScenario | None = N
     return scenario
 
 
-#: Sections of which each is checked by itself.
-_SECTIONS = ("network", "data", "learning", "privacy", "record")
-
-
-def _shared_sections(like: ScenarioFields | None, node: Node) -> dict[str, Any]:
-    """Sections that are those of another scenario, where they stand in the same place."""
-    origin = like._origin.node if like is not None else None
-    if origin is None or not isinstance(origin.content, dict):
-        return {}
-    named = [(name, node.content[name]) for name in _SECTIONS if name in node.content]
-    return {
-        name: getattr(like, name)
-        for name, entry in named
-        # What is recorded follows from the other sections where the file does not say it.
-        if (name != "record" or entry.child("metrics") is not None) and origin.content.get(name) is entry
-    }
-
-
 @cache
-def _alone(model: type[ScenarioFields], name: str) -> type[Options]:
-    """A model of one section."""
+def alone(model: type[BaseModel], name: str) -> type[Options]:
+    """A model of one field of another."""
     field = model.model_fields[name]
     definition: dict[str, Any] = {name: (field.annotation, field)}
     return create_model("Alone", __base__=Options, **definition)
@@ -357,35 +332,33 @@ def _alone(model: type[ScenarioFields], name: str) -> type[Options]:
 def _changed(node: Node, like: AnyScenario) -> AnyScenario | None:
     """Another scenario with the sections that differ; None where there are other ones, or something is wrong."""
     model, origin = type(like), like._origin.node
-    record = node.content.get("record")
-    # What is recorded follows from the other sections where the file does not say it.
-    if origin is None or record is None or record.child("metrics") is None:
+    if origin is None or node.content.keys() != origin.content.keys():
         return None
-    before: Any = origin.content
-    if before.keys() != node.content.keys() or not before.keys() <= model.model_fields.keys():
-        return None
-    update: dict[str, Any] = {}
-    for name, entry in node.content.items():
-        if (old := before[name]) is not entry:
-            tree, known = entry.content, getattr(like, name)
-            if isinstance(known, BaseModel) and isinstance(tree, dict) and isinstance(old.content, dict):
-                same = {key: getattr(known, key, None) for key in tree if old.content.get(key) is tree[key]}
-                parts = {key: part for key, part in same.items() if isinstance(part, BaseModel)}
-                tree = {key: parts[key] if key in parts else plain(inner) for key, inner in tree.items()}
-            else:
-                tree = plain(entry)
-            try:
-                alone = _alone(model, name).model_validate({name: tree}, context=_context(node))
-            except ValidationError:
-                return None
-            update[name] = getattr(alone, name)
+    now, before, update = node.content, origin.content, dict[str, Any]()
+    names = [name for name, entry in now.items() if before[name] is not entry]
+    if "record" not in now or now["record"].child("metrics") is None:
+        # What is recorded follows from the other sections where the file does not say it.
+        names = list(dict.fromkeys([*names, "record"]))
+    for name in names:
+        field, known = alone(model, name), getattr(like, name)
+        old, new = (_entries(tree.get(name)) for tree in (before, now))
+        same = {key: getattr(known, key, None) for key, entry in new.items() if old.get(key) is entry}
+        parts = {key: part for key, part in same.items() if isinstance(part, BaseModel)}
+        inside = {key: parts[key] if key in parts else plain(entry) for key, entry in new.items()}
+        tree = {name: inside or plain(now[name])} if name in now else {}
+        checked = _checked(field, tree, _context(node))
+        if isinstance(checked, ValidationError):
+            return None
+        update[name] = getattr(checked, name)
     return like.model_copy(update=update)
 
 
+def _entries(node: Node | None) -> dict[str, Node]:
+    return node.content if node is not None and isinstance(node.content, dict) else {}
+
+
 def _context(node: Node) -> dict[str, Any]:
-    """What validation knows: relative paths of data files start from the scenario's folder, or from where a program
-    runs that composes one.
-    """
+    """Relative paths of data files start from the scenario's folder, or from where a program runs that composes one."""
     return {"folder": _folder_of(node.place.path, os.getcwd())}
 
 
@@ -395,47 +368,28 @@ def _folder_of(path: str, current: str) -> str:
 
 
 def attempted(
-    model: type[AnyScenario], node: Node, like: AnyScenario | None = None
+    model: type[AnyScenario], node: Node
 ) -> tuple[AnyScenario | ValidationError, Any, dict[str, Any]]:
-    """Return a scenario, or what is wrong with it; and the values and the context that were validated.
+    """Return a scenario, or what is wrong with it; and the values and the context that were validated."""
+    tree, context = plain(node), _context(node)
+    return _checked(model, tree, context), tree, context
 
-    Where a whole number is expected, ``1e2`` is one, as it is in the JSON Schema.
-    """
-    context = _context(node)
-    shared = _shared_sections(like, node)
-    tree = {name: shared[name] if name in shared else plain(entry) for name, entry in node.content.items()}
+
+def _checked(model: type[_Model], tree: Any, context: dict[str, Any]) -> _Model | ValidationError:
+    """Validate; where a whole number is expected, ``1e2`` is one, as it is in the JSON Schema."""
     while True:
         try:
-            return model.model_validate(tree, context=context), tree, context
+            return model.model_validate(tree, context=context)
         except ValidationError as error:
             if make_whole(tree, error, model) or (_names_a_stranger(error) and load_installed()):
                 continue
-            return error, tree, context
+            return error
 
 
 def _names_a_stranger(error: ValidationError) -> bool:
     """Whether a kind or name is unknown, which an installed package may declare."""
     kinds = (detail["type"] for detail in error.errors(include_url=False))
     return any(kind in ("union_tag_invalid", "literal_error") for kind in kinds)
-
-
-def has_minimum(scenario: ScenarioFields) -> bool:
-    """Whether f* of what is trained is known; without the loss that a model needs, which is said elsewhere, it is."""
-    learning = scenario.learning
-    return (learning.model.uses_loss and learning.loss is None) or learning.trained_model.is_convex
-
-
-def with_metrics(scenario: ScenarioFields) -> RecordSection:
-    """What is recorded, also where the file does not say it: of models on a graph other metrics than of a star."""
-    record, algorithm = scenario.record, scenario.learning.algorithm
-    if "metrics" in record.model_fields_set or algorithm.objective == "fitness":
-        return record
-    source = scenario.data.source
-    tested = scenario.data.holds_out or bool(getattr(source, "test_points", getattr(source, "test_path", 0)))
-    test = "test_rmse" if scenario.learning.trained_model.labels == "numbers" else "test_accuracy"
-    of_gap = algorithm.objective == "personalised" or has_minimum(scenario)
-    gap = "objective_gap" if of_gap else "objective"
-    return record.model_copy(update={"metrics": [gap, test] if tested else [gap]})
 
 
 def is_whole(part: object) -> bool:

@@ -8,15 +8,15 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, cast, get_args
 
-from pydantic import BaseModel, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from p2psim.core.errors import Fault, InputError, MissingSourceError
 from p2psim.core.nodes import Node
-from p2psim.core.options import Options
 from p2psim.core.part_types import AnyOf
-from p2psim.scenario.fields import ScenarioFields, attempted, is_whole, located, with_metrics
+from p2psim.scenario.fields import ScenarioFields, alone, attempted, is_whole, located
 from p2psim.scenario.figure import figure_faults
+from p2psim.scenario.record import with_metrics
 from p2psim.scenario.sweep import Axis, steps_of, swept_keys, with_value
 
 #: The first part of keys of what the data depends on.
@@ -67,12 +67,10 @@ def well_formed(model: type[BaseModel], tree: Any, context: dict[str, Any]) -> B
     except ValidationError:
         right: dict[str, Any] = {}
     wrong = []
-    for name, field in model.model_fields.items():
-        definition: dict[str, Any] = {name: (field.annotation, field)}
-        alone = create_model("Alone", __base__=Options, **definition)
+    for name in model.model_fields:
         entry = {name: entries[name]} if name in entries else {}
         try:
-            right[name] = getattr(alone.model_validate(entry, context=context), name)
+            right[name] = getattr(alone(model, name).model_validate(entry, context=context), name)
         except ValidationError:
             wrong.append(name)
     part = model.model_construct(entries.keys() & right.keys(), **right)

@@ -187,3 +187,22 @@ def fewest(replicas: int | Sequential) -> int:
 def most(replicas: int | Sequential) -> int:
     """Replicas that each cell has at most."""
     return replicas if isinstance(replicas, int) else replicas.most
+
+
+def has_minimum(scenario: Any) -> bool:
+    """Whether f* of what is trained is known; without the loss that a model needs, which is said elsewhere, it is."""
+    learning = scenario.learning
+    return (learning.model.uses_loss and learning.loss is None) or learning.trained_model.is_convex
+
+
+def with_metrics(scenario: Any) -> RecordSection:
+    """What is recorded, also where the file does not say it: of models on a graph other metrics than of a star."""
+    record, algorithm = scenario.record, scenario.learning.algorithm
+    if "metrics" in record.model_fields_set or algorithm.objective == "fitness":
+        return record
+    source = scenario.data.source
+    tested = scenario.data.holds_out or bool(getattr(source, "test_points", getattr(source, "test_path", 0)))
+    test = "test_rmse" if scenario.learning.trained_model.labels == "numbers" else "test_accuracy"
+    of_gap = algorithm.objective == "personalised" or has_minimum(scenario)
+    gap = "objective_gap" if of_gap else "objective"
+    return record.model_copy(update={"metrics": [gap, test] if tested else [gap]})

@@ -21,7 +21,7 @@ from p2psim.learning.metrics import METRICS
 from p2psim.network.members import Members
 from p2psim.network.metrics import NETWORK_METRICS
 from p2psim.scenario import section_rules
-from p2psim.scenario.fields import Reading, ScenarioFields, alike, is_whole
+from p2psim.scenario.fields import ScenarioFields, alike, is_whole
 from p2psim.scenario.record import SPENDING, named_metrics
 from p2psim.scenario.tuning import tuning
 
@@ -31,6 +31,17 @@ NameCheck = Callable[[Sequence[str]], Any]
 
 #: Agents beyond which names are not judged one by one.
 _MOST_LABELS = 10_000_000
+
+
+class Reading:
+    """A scenario in which somebody reads, and the names of what was read: all that the outcome can depend on."""
+
+    def __init__(self, scenario: ScenarioFields):
+        self._scenario, self.read = scenario, set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.read.add(name)
+        return getattr(self._scenario, name)
 
 
 @dataclass

@@ -12,8 +12,8 @@ from p2psim.network.compute import contradictions
 from p2psim.network.section import scope_message
 from p2psim.network.topologies import ChangingTopology
 from p2psim.privacy.allocations import Allocation
-from p2psim.scenario.fields import ScenarioFields, has_minimum
-from p2psim.scenario.record import named_metrics
+from p2psim.scenario.fields import ScenarioFields
+from p2psim.scenario.record import has_minimum, named_metrics
 
 
 def model(scenario: ScenarioFields) -> Iterator[Fault]:

@@ -161,7 +161,15 @@ class Session:
             if draws_anew(scenario):
                 key = id(scenario), replica
         if key not in self.cells:
-            self.cells[key] = scenario, case, adapter_of(scenario).cell(scenario, case, replica)
+            (_, of_replica), (_, its_case, last) = next(
+                reversed(self.cells.items()), (key, (None, None, None))
+            )
+            made = (
+                last.like(scenario)
+                if last is not None and of_replica == key[1] and its_case is case
+                else None
+            )
+            self.cells[key] = scenario, case, made or adapter_of(scenario).cell(scenario, case, replica)
             if key[1] is not None:
                 # The cells of a replica follow each other: those of others, and their data, can go.
                 for other in [other for other in self.cells if other[1] not in (None, replica)]:

@@ -46,6 +46,8 @@ def test_cells_are_kept_for_the_scenario_and_no_longer():
         "learning.algorithm.horizon: [10, 2e1]",
         "data.source.noise: [1, 2]\n  record.every: [5, 10]",
         "network.channel.loss: [0.1, 0.2]\n  privacy.allocation.releases: [2, 3]",
+        "seed: [1, 2e0]\n  privacy.mechanism: [laplace, none]\n  independent: [[], [noise]]",
+        "privacy.epsilon: [1, .inf, 3]\n  privacy.overlap.holders: [1, 2]",
     ],
 )
 def test_a_cell_is_what_it_would_be_alone_and_shares_what_is_not_swept(sweep):

@@ -10,6 +10,7 @@ from p2psim.core.events import COMMIT, SEND, WAKE
 from p2psim.learning.graph.optimum import minimise_together, propagate
 from p2psim.learning.graph.problem import GraphTask
 from p2psim.learning.reference import reference_replay
+from p2psim.scenario.cells import cells
 from p2psim.simulation import simulate as module
 from p2psim.simulation.algorithms.graph import GraphCell
 from p2psim.simulation.session import Session
@@ -96,6 +97,19 @@ def test_results_do_not_depend_on_what_was_simulated_before(tmp_path, monkeypatc
         random.shuffle(order)
         for i, replica in [*order, order[-1]]:
             assert digest(simulate(cells[i], replica, together)) == alone[i, replica], (changes[i], replica)
+
+
+@pytest.mark.parametrize("changes", CELLS)
+def test_cells_that_differ_in_budgets_are_what_each_is_alone(tmp_path, monkeypatch, changes):
+    fresh(monkeypatch)
+    budgets, together, replicas = [30.0, 40.0, 20.0], Workspace(tmp_path), range(2)
+    grid = cells(graph_scenario({**changes, "sweep": {"privacy.epsilon": budgets}}))
+    shared = [[digest(simulate(one.scenario, replica, together)) for one in grid] for replica in replicas]
+    for i, budget in enumerate(budgets):
+        alone = graph_scenario({**changes, "privacy.epsilon": budget})
+        for replica in replicas:
+            fresh(monkeypatch)
+            assert digest(simulate(alone, replica, Workspace(None))) == shared[replica][i]
 
 
 def test_data_of_earlier_replicas_are_let_go(workspace, monkeypatch):

@@ -1,7 +1,9 @@
 """One simulation is a function of scenario and replica: not of what came before it, nor of what is recorded."""
 
 import itertools
+import math
 import tracemalloc
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -13,11 +15,13 @@ from p2psim.data.section import DataSection
 from p2psim.data.sources import Arrays
 from p2psim.learning.batches import GradientRule
 from p2psim.learning.star.reference import reference_replay
+from p2psim.scenario.cells import cells
+from p2psim.scenario.model import Scenario
 from p2psim.simulation import simulate as module
 from p2psim.simulation.algorithms.star import StarCell
 from p2psim.simulation.outcome import Outcome
 from p2psim.simulation.session import Session
-from p2psim.simulation.simulate import simulate
+from p2psim.simulation.simulate import check, simulate
 from p2psim.simulation.workspace import Workspace
 
 PURPOSES = ["clocks", "latency", "loss", "response", "service", "noise", "data"]
@@ -84,6 +88,52 @@ def test_results_do_not_depend_on_what_was_simulated_before(tmp_path, monkeypatc
         random.shuffle(order)
         for i, replica in [*order, order[-1]]:
             assert digest(simulate(cells[i], replica, together)) == alone[i, replica]
+
+
+ROUNDS = {"kind": "synchronous-averaging", "horizon": 12, "c1": 0.3, "theta_max": 2.0}
+FEDAVG = {"kind": "fedavg", "commits": 6, "step": 0.1}
+BUDGETS = [
+    5.0,
+    50.0,
+    {"0": 1.0, "1": 70.0, "2": 3.0},
+    math.inf,
+    2.0,
+    {"0": math.inf, "1": 7.0, "2": 3.0},
+    2.0,
+]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"independent": ["noise", "clocks"]},
+        {"privacy.sensitivity": "empirical", "privacy.scale_records": 2.0},
+        {"privacy.overlap": {"holders": 2, "form": "printed"}},
+        {"privacy.allocation": {"kind": "cap", "releases": 7}},
+        {"privacy.allocation": {"kind": "constant", "loss": 0.4}},
+        {"privacy.mechanism": "gaussian", "privacy.delta": 1e-5, "privacy.accountant": ["rdp", "best"]},
+        {"privacy.mechanism": "none"},
+        {"network.exchange": "round", "learning.algorithm": ROUNDS},
+        {"network.exchange": "round", "learning.algorithm": FEDAVG, "record.metrics": ["objective"]},
+    ],
+)
+def test_cells_that_differ_in_budgets_are_what_each_is_alone(tmp_path, monkeypatch, changes):
+    """What they share changes neither what is said of a cell before it runs, nor its results."""
+
+    def said(study: Scenario, workspace: Workspace) -> list[object]:
+        known = check(study, workspace, keep=True)
+        privacy = [asdict(agent) for agent in known.privacy]
+        outcomes = [digest(simulate(study, replica, workspace)) for replica in (0, 1)]
+        return [known.facts, known.warnings, known.events, known.records, privacy, *outcomes]
+
+    fresh(monkeypatch)
+    base, together = scenario({**changes, "sweep": {"privacy.epsilon": BUDGETS[:-1]}}), Workspace(tmp_path)
+    shared = [said(cell.scenario, together) for cell in cells(base)]
+    for budget, known in zip(BUDGETS, shared, strict=False):
+        fresh(monkeypatch)
+        assert said(scenario({**changes, "privacy.epsilon": budget}), Workspace(None)) == known
+    assert len({str(known) for known in shared}) == (1 if changes.get("privacy.mechanism") == "none" else 6)
 
 
 def test_a_replica_that_does_not_fit_in_memory_is_the_same(workspace, monkeypatch):

@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from p2psim.core.events import EVENT
+from p2psim.core.options import derived
 from p2psim.core.randomness import Streams
 from p2psim.data.prepare import Prepared
 from p2psim.learning.batches import Sampling, batch_of, sampling
 from p2psim.network.graph import Graph
 from p2psim.privacy.ledger import Caveats, mechanism_charges
 from p2psim.privacy.plan import Claims, Plan
+from p2psim.privacy.planning import replanned
 from p2psim.privacy.releases import Violations
 from p2psim.privacy.shares import UNLIMITED, Releases, Totals, of_shared_record
+from p2psim.scenario.fields import alike
 from p2psim.scenario.model import Scenario
 from p2psim.scenario.notices import Compared
-from p2psim.simulation.algorithms.replay import RecordedReplica, Replay, ReplaySetup
+from p2psim.simulation.algorithms.replay import RecordedReplica, Replay, ReplaySetup, limit_of
 from p2psim.simulation.prepared import PreparedData
 from p2psim.simulation.recorder import Observer, observers
 
@@ -182,6 +185,19 @@ class PreparedCell(ABC):
             loss, a sensitivity from bounds that nobody gives.
         """
 
+    def like(self, scenario: Scenario) -> Self | None:
+        """The cell of a scenario that differs in budgets alone, from what these do not change; None for any other."""
+        mine, privacy = self.scenario, scenario.privacy
+        if scenario.independent or alike(mine, scenario) | {"privacy"} != vars(mine).keys():
+            return None
+        if alike(mine.privacy, privacy) | {"epsilon"} != vars(privacy).keys():
+            return None
+        limit = limit_of(scenario, self.case, self.setup.plan.budget.size)
+        plan = replanned(self.setup.plan, limit)
+        if plan is None:
+            return None
+        return derived(self, _OF_BUDGETS, scenario=scenario, setup=derived(self.setup, plan=plan))
+
     @abstractmethod
     def replay(self, streams: Streams) -> Replay:
         """Begin a replica, which draws what it draws from ``streams``."""
@@ -300,6 +316,10 @@ class PreparedCell(ABC):
             )
 
 
+#: What of a cell depends on its budgets.
+_OF_BUDGETS = ("observers", "agents", "warnings", "assessment", "together")
+
+
 def privacy_of(plan: Plan) -> PrivacyOfAgents:
     """What each agent may release."""
     agents = plan.budget.size
@@ -307,7 +327,8 @@ def privacy_of(plan: Plan) -> PrivacyOfAgents:
     able = np.flatnonzero(plan.releases)
     if able.size:
         first = Releases(able, np.zeros(able.size, np.int64), np.zeros(able.size, np.int64))
-        losses[able], scales[able] = plan.claimed(first), plan.scales(first)
+        losses[able] = plan.claimed_of_each[able] if plan.even else plan.claimed(first)
+        scales[able] = plan.scales(first)
     return PrivacyOfAgents(plan.budget, plan.releases, losses, scales)
 
 
