@@ -43,8 +43,10 @@ def real_charges(plan: Plan, claims: Claims, caveats: Caveats) -> Charges:
 
 def mechanism_charges(plan: Plan, claims: Claims) -> Charges:
     """What releases, and the starts, cost for the real records where the mechanism guarantees what it says."""
-    losses = claims.losses * plan.stretch[claims.agents % plan.budget.size]
-    return plan.charges(replace(claims, losses=losses), plan.limit.start_real)
+    if not plan.is_unscaled:
+        losses = claims.losses * plan.stretch[claims.agents % plan.budget.size]
+        claims = replace(claims, losses=losses)
+    return plan.charges(claims, plan.limit.start_real)
 
 
 @lru_cache(64, typed=True)
@@ -53,6 +55,19 @@ def _constant(agents: int, value: float | bool) -> np.ndarray:
     column = np.full(agents, value)
     column.setflags(write=False)
     return column
+
+
+@lru_cache(8)
+def _numbers(agents: int) -> np.ndarray:
+    """The number of each agent."""
+    column = np.arange(agents, dtype=np.int32)
+    column.setflags(write=False)
+    return column
+
+
+def _rows(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Columns of runs, one a row."""
+    return columns[0][None] if len(columns) == 1 else np.stack(columns)
 
 
 class Account(NamedTuple):
@@ -117,7 +132,7 @@ def ledgers(
     claims = Claims.of_runs(plan, [(account.releases, account.totals) for account in accounts])
     claimed = plan.charges(claims, limit.start)
     real = claimed if plan.claims_are_real else mechanism_charges(plan, claims)
-    counts, steps, sizes = map(np.stack, zip(*(each.caveats.violations for each in accounts), strict=True))
+    counts, steps, sizes = map(_rows, zip(*(each.caveats.violations for each in accounts), strict=True))
     violated = counts > 0
     # Where nothing is guaranteed, everything is lost with the first release.
     lost_all = (violated.ravel() | caveats.void) & (real.offsets[1:] > real.offsets[:-1])
@@ -131,10 +146,10 @@ def ledgers(
     enforced = spent[limit.enforce]
     # Of one dimension where all runs have the same.
     columns: dict[str, np.ndarray] = {
-        "agent": np.arange(agents, dtype=np.int32),
+        "agent": _numbers(agents),
         "releases": real.made.reshape(runs, agents),
-        "lost": np.stack([account.lost for account in accounts]),
-        "deliveries_lost": np.stack([account.deliveries_lost for account in accounts]),
+        "lost": _rows([account.lost for account in accounts]),
+        "deliveries_lost": _rows([account.deliveries_lost for account in accounts]),
         "budget": plan.budget if plan.mechanism.is_private else _constant(agents, np.inf),
         "epsilon_claimed": claim.reshape(runs, agents),
     }

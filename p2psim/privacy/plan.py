@@ -21,6 +21,9 @@ from p2psim.privacy.mechanisms import Mechanism, noise_scales
 from p2psim.privacy.releases import by_agent
 from p2psim.privacy.shares import UNLIMITED, Releases, RunForecast, Totals, of_shared_record
 
+#: Of more releases than these no charges are kept.
+_MOST_KEPT = 4096
+
 #: Largest scale of noise: a draw, which can be 38 times as large, must be a number.
 LARGEST = 1e300
 
@@ -156,7 +159,12 @@ class Plan:
         alike = claimed is real or (
             claimed is not None and real is not None and np.array_equal(claimed, real)
         )
-        return alike and bool((self.stretch == 1).all())
+        return alike and self.is_unscaled
+
+    @cached_property
+    def is_unscaled(self) -> bool:
+        """Whether releases of the real records lose what they do of the records as scaled."""
+        return bool((self.stretch == 1).all())
 
     def totals(self, parts: Iterable[Releases]) -> Totals | None:
         """Sums of weights that a clairvoyant allocation divides by; None, and nothing is read, for any other.
@@ -231,6 +239,13 @@ class Plan:
         return scales
 
     @cached_property
+    def all_of_each(self) -> tuple[np.ndarray, np.ndarray]:
+        """Agents whose releases are limited, and as many releases as each of them may make."""
+        ends = np.where(self.releases == UNLIMITED, 0, self.releases)
+        owners = ends.nonzero()[0]
+        return owners, ends[owners]
+
+    @cached_property
     def claimed_of_each(self) -> np.ndarray:
         """Claimed loss of each agent's releases, shape (N,), where all of an agent's are alike."""
         agents = np.arange(self.budget.size)
@@ -283,16 +298,28 @@ class Plan:
         Charges
             Of N agents for each run of the claims.
         """
-        n, runs = self.budget.size, claims.runs
-        first = np.arange(runs * n + 1)
-        noises, kinds = self._noises
-        owners = np.searchsorted(claims.agents, first)
-        releases = Charges(noises, kinds[claims.agents % n], claims.losses, owners, claims.counts)
+        n, runs, known = self.budget.size, claims.runs, self._charged
+        key = claims.agents.tobytes(), b"" if claims.counts is None else claims.counts.tobytes(), runs
+        if key in known:
+            releases = known[key].costing(claims.losses)
+        else:
+            noises, kinds = self._noises
+            owners = np.searchsorted(claims.agents, np.arange(runs * n + 1))
+            releases = Charges(noises, kinds[claims.agents % n], claims.losses, owners, claims.counts)
+            if claims.agents.size <= _MOST_KEPT:
+                known.clear()
+                known[key] = releases
         if start is None:
             return releases
         # A start is made of all records.
         noise, start = self.limit.start_noise or self.mechanism.noise, np.tile(start, runs)
+        first = np.arange(start.size + 1)
         return releases.plus(Charges((noise,), np.zeros(start.size, np.int32), start, first))
+
+    @cached_property
+    def _charged(self) -> dict[tuple[bytes, bytes, int], Charges]:
+        """The last charges: the next cell mostly has as many, which cost something else."""
+        return {}
 
     @cached_property
     def _noises(self) -> tuple[tuple[Noise, ...], np.ndarray]:

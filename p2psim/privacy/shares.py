@@ -115,7 +115,9 @@ class Overlap(Options):
 
 def budgets_of(overlap: Overlap, epsilon: np.ndarray) -> np.ndarray:
     """What each owner spends of its promise ε_i, shape (N,)."""
-    if overlap.form == "printed" or overlap.holders == 1:
+    if overlap.holders == 1:
+        return epsilon
+    if overlap.form == "printed":
         return epsilon / overlap.holders
     return np.full(epsilon.size, epsilon.min() / overlap.holders)
 

@@ -3,13 +3,14 @@
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from p2psim.core.errors import Fault, InputError, first_line
+from p2psim.core.options import derived
 from p2psim.core.printing import (
     MOST_ROWS,
     complain,
@@ -230,7 +231,7 @@ def assess_cells(scenario: Scenario, grid: Sequence[Cell], workspace: Workspace)
                 case = workspace.case(cell.scenario, 0)
                 assess = partial(check, cell.scenario, workspace, agents < _KEPT_AGENTS)
                 fact = computed(cell.scenario, case.arrays["X"], case.arrays["y"], assess)
-                facts.append(replace(fact, warnings=case.warnings + fact.warnings))
+                facts.append(derived(fact, warnings=case.warnings + fact.warnings))
                 agents += len(fact.records)
             except InputError as error:
                 wrong = [*error.faults, *faults_of_files(cell.scenario)]

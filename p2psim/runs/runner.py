@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from p2psim.core import registry
 from p2psim.core.errors import FolderError, InputError, SimulationError, check_place, show
 from p2psim.core.files import path_of
-from p2psim.core.options import AS_TUPLE, INT32, Few, Options, given
+from p2psim.core.options import AS_TUPLE, INT32, Few, Options, derived, given
 from p2psim.runs import compaction, describing, manifest, store
 from p2psim.runs.batches import BatchOptions
 from p2psim.runs.checking import assess_cells, warnings_of
@@ -283,7 +283,7 @@ class Study:
         # Cells mostly have the same warnings: each text is kept, and sent to a worker, once.
         texts = dict[tuple[str, ...], tuple[str, ...]]()
         said = (texts.setdefault(fact.of_runs, fact.of_runs) for fact in assessed)
-        work.grid = [replace(cell, warnings=text) for cell, text in zip(self.grid, said, strict=True)]
+        work.grid = [derived(cell, warnings=text) for cell, text in zip(self.grid, said, strict=True)]
         facts = {cell.content: explicit(fact.facts) for cell, fact in zip(self.grid, assessed, strict=True)}
         return {cell.content: workspace.fitted(cell.scenario) for cell in self.grid}, facts
 

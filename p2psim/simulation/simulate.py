@@ -5,7 +5,7 @@ The module also warns of runs that end early because every agent has made all re
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numba.core.errors import NumbaError
 
 from p2psim.core.errors import AgentError, MeaningError, first_line
 from p2psim.core.events import EVENT, event_table
+from p2psim.core.options import derived
 from p2psim.privacy.ledger import ledger, ledgers
 from p2psim.privacy.releases import by_agent, joined
 from p2psim.privacy.shares import Releases
@@ -306,7 +307,7 @@ def check(scenario: Scenario, workspace: Workspace, keep: bool = False) -> Asses
     except AgentError as error:
         raise error.named(case.labels) from None
     privacy = with_spent(facts.privacy, cell.setup.plan, scenario.privacy.accountant)
-    return replace(facts, privacy=privacy, warnings=(*facts.warnings, *early_end_warning(cell.setup)))
+    return derived(facts, privacy=privacy, warnings=(*facts.warnings, *early_end_warning(cell.setup)))
 
 
 #: Moments at which it is asked whether all are spent.

@@ -120,22 +120,25 @@ def stationary_moments(
     variance = np.broadcast_to(np.asarray(noise_variance, dtype=float), steep.shape)
     N = steep.shape[1]
     gamma = np.full(N, 1 / N) if wake_shares is None else np.asarray(wake_shares, dtype=float)
-    rows = []
-    for decays, of_answer in zip(1 - owner_decay - steep, variance, strict=True):
-        scale = float(of_answer.max()) or 1.0
-        relative = (of_answer / scale).tobytes()
-        solved = _solved(1 - learner_decay, decays.tobytes(), relative, gamma.tobytes())
-        rows.append([scale * part for part in solved])
-    return Moments(*(np.array(part) for part in zip(*rows, strict=True)))
+    scale = variance.max(axis=1, keepdims=True)
+    scale[scale == 0] = 1.0
+    parts = (1 - owner_decay - steep, variance / scale, gamma)
+    learner, owners, cross = _relative(1 - learner_decay, *(part.tobytes() for part in parts))
+    return Moments(scale[:, 0] * learner, scale * owners, scale * cross)
 
 
-@lru_cache(maxsize=256)
-def _solved(a: float, decays: bytes, variances: bytes, shares: bytes) -> tuple[float, Float, Float]:
-    """E x², E y_i² and E x·y_i along one eigenvector, for variances of at most one.
+@lru_cache(maxsize=16)
+def _relative(a: float, decays: bytes, variances: bytes, shares: bytes) -> tuple[Float, Float, Float]:
+    """The moments for variances of at most one: the same in all cells of a sweep over budgets."""
+    gamma = np.frombuffer(shares)
+    rows = (np.frombuffer(each).reshape(-1, gamma.size) for each in (decays, variances))
+    solved = [_solved(a, b, variance, gamma) for b, variance in zip(*rows, strict=True)]
+    learner, owners, cross = (np.array(part) for part in zip(*solved, strict=True))
+    return learner, owners, cross
 
-    They are the same in all cells of a sweep over budgets. Unknowns are (A, B_1..B_N, C_1..C_N), in this order.
-    """
-    b, variance, gamma = (np.frombuffer(each) for each in (decays, variances, shares))
+
+def _solved(a: float, b: Float, variance: Float, gamma: Float) -> tuple[float, Float, Float]:
+    """E x², E y_i² and E x·y_i along one eigenvector; unknowns are (A, B_1..B_N, C_1..C_N), in this order."""
     N = len(b)
     # D_ij = E y_i·y_j = P_ij·C_j + P_ji·C_i off the diagonal.
     weight = gamma * b

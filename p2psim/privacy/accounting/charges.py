@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from p2psim.core.options import derived
 from p2psim.privacy.accounting.noises import Noise
 
 #: Smaller losses count as this one, so that their squares are numbers. Rounded up, an account stays true.
@@ -62,6 +63,12 @@ class Charges:
         count = None if counts is None else np.atleast_1d(np.asarray(counts, dtype=float))
         return cls((noise,), np.zeros(loss.size, np.int8), loss, np.array([0, loss.size]), count)
 
+    def costing(self, loss: np.ndarray) -> Charges:
+        """The same releases with other losses, and all that is known of them whatever they cost."""
+        if not (loss >= 0).all() or loss.shape != self.loss.shape:
+            return replace(self, loss=loss)
+        return derived(self, ("content", "condensed"), loss=loss)
+
     @property
     def agents(self) -> int:
         """Number N of agents."""
@@ -70,8 +77,11 @@ class Charges:
     @property
     def are_single(self) -> bool:
         """Whether each agent has one at most, none of them smaller than `LEAST`: nothing can be put together."""
-        spread = self.offsets.size > self.loss.size and (self.offsets[1:] - self.offsets[:-1]).max() <= 1
-        return bool(spread and self.loss.min(initial=np.inf) >= LEAST)
+        return self._are_spread and bool(self.loss.min(initial=np.inf) >= LEAST)
+
+    @cached_property
+    def _are_spread(self) -> bool:
+        return self.offsets.size > self.loss.size and bool((self.offsets[1:] - self.offsets[:-1]).max() <= 1)
 
     @property
     def counts(self) -> np.ndarray:

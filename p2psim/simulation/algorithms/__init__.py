@@ -5,7 +5,7 @@ An adapter is the class of an algorithm's cells, `p2psim.simulation.algorithms.P
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -300,17 +300,17 @@ class PreparedCell(ABC):
         """Warnings of budgets that, for a record with several holders, exceed a promise; and of a δ that is large."""
         plan, delta = self.setup.plan, self.scenario.privacy.delta
         limit = plan.limit
-        lost = of_shared_record(limit.epsilon, limit.holders)
-        broken = np.flatnonzero(lost > plan.budget * (1 + 1e-9))
-        if plan.mechanism.is_private and limit.holders > 1 and broken.size:
-            first = int(broken[0])
-            yield (
-                f"a record that {limit.holders} owners hold may lose more than was promised, for {broken.size} of "
-                f"{lost.size} owners: for owner {self.case.labels[first]} {lost[first]:.4g}, and "
-                f"{plan.budget[first]:g} was promised; privacy.overlap.form: corrected keeps all promises"
-            )
-        smallest = int(self.problem.records.min())
-        if delta is not None and delta * smallest >= 1:
+        if plan.mechanism.is_private and limit.holders > 1:
+            lost = of_shared_record(limit.epsilon, limit.holders)
+            broken = np.flatnonzero(lost > plan.budget * (1 + 1e-9))
+            if broken.size:
+                first = int(broken[0])
+                yield (
+                    f"a record that {limit.holders} owners hold may lose more than was promised, for {broken.size} of "
+                    f"{lost.size} owners: for owner {self.case.labels[first]} {lost[first]:.4g}, and "
+                    f"{plan.budget[first]:g} was promised; privacy.overlap.form: corrected keeps all promises"
+                )
+        if delta is not None and delta * (smallest := int(self.problem.records.min())) >= 1:
             yield (
                 f"δ = {delta:g} is at least 1/n for an agent of {smallest} records: it permits to publish a record"
             )
@@ -334,18 +334,17 @@ def privacy_of(plan: Plan) -> PrivacyOfAgents:
 
 def with_spent(private: PrivacyOfAgents, plan: Plan, accountants: Sequence[str]) -> PrivacyOfAgents:
     """With what the real records will have lost by all releases, where these are limited and not too many."""
-    ends = np.where(plan.releases == UNLIMITED, 0, plan.releases)
+    owners, ends = plan.all_of_each
     if not plan.mechanism.is_private or plan.clairvoyant or ends.sum() > _MOST_RELEASES:
         return private
     if plan.even:
-        owners = np.flatnonzero(ends)
-        claims = Claims(owners, plan.claimed_of_each[owners], ends[owners].astype(float))
+        claims = Claims(owners, plan.claimed_of_each[owners], ends.astype(float))
     else:
-        owners = np.repeat(np.arange(ends.size), ends)
-        numbers = np.arange(owners.size) - np.repeat(np.cumsum(ends) - ends, ends)
+        owners, numbers = np.repeat(owners, ends), np.arange(ends.sum())
+        numbers -= np.repeat(np.cumsum(ends) - ends, ends)
         claims = Claims.of(plan, Releases(owners, numbers, np.zeros(owners.size, np.int64)), None)
     charges = mechanism_charges(plan, claims)
-    return replace(private, spent={name: plan.epsilon(name, charges) for name in accountants})
+    return derived(private, spent={name: plan.epsilon(name, charges) for name in accountants})
 
 
 #: For the legend under the table of ``p2psim check``.

@@ -239,10 +239,11 @@ def limit_of(scenario: Scenario, case: PreparedData, agents: int) -> Limit:
         If an agent has no budget.
     """
     privacy = scenario.privacy
-    budget = np.full(agents, np.inf)
     if privacy.mechanism.is_private and privacy.epsilon is not None:
         columns = columns_of(case.arrays)
         budget = per_agent(privacy.epsilon, case.labels, case.groups, key="privacy.epsilon", columns=columns)
+    else:
+        budget = np.full(agents, np.inf)
     holders = privacy.overlap.holders
     if holders > agents:
         message = f"must be at most the number of owners, {agents}, got {holders}"
