@@ -117,6 +117,8 @@ from p2psim.network.topologies.changing import OnePeerExponential as OnePeerExpo
 from p2psim.network.topologies.changing import RandomMatching as RandomMatching
 from p2psim.network.topologies.file import FromFile as FromFile
 from p2psim.network.topologies.file import FromGraph as FromGraph
+from p2psim.network.topologies.moving import RandomWaypoint as RandomWaypoint
+from p2psim.network.topologies.moving import Rewired as Rewired
 from p2psim.network.topologies.points import NearestNeighbours as NearestNeighbours
 from p2psim.network.topologies.points import Similarity as Similarity
 from p2psim.network.topologies.random import ErdosRenyi as ErdosRenyi
@@ -131,8 +133,6 @@ from p2psim.network.topologies.regular import Hypercube as Hypercube
 from p2psim.network.topologies.regular import Ring as Ring
 from p2psim.network.topologies.regular import Star as Star
 from p2psim.network.topologies.regular import StarOfAgents as StarOfAgents
-from p2psim.network.topologies.rewired import Rewired as Rewired
-from p2psim.network.topologies.waypoint import RandomWaypoint as RandomWaypoint
 from p2psim.privacy.accounting.accountant import Accountant as Accountant
 from p2psim.privacy.allocations import Allocation as Allocation
 from p2psim.privacy.allocations import Cap as Cap
