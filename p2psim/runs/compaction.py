@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -69,7 +70,12 @@ def finish(
         _merge_archive(building / f"{name}.npz", runs.arrays(name))
     _merge_archive(building / "data.npz", _data_arrays(folder, content))
     (building / store.SCENARIO).write_text(scenario_text, encoding="utf-8")
-    files, entries = {path.name: print_of(path) for path in sorted(building.iterdir())}, content.entries()
+    # What is known of files is found while they are flushed.
+    with ThreadPoolExecutor(1) as other:
+        paths = sorted(building.iterdir())
+        flushed = other.submit(lambda: list(map(aside.sync, paths)))
+        files, entries = {path.name: print_of(path) for path in paths}, content.entries()
+        flushed.result()
     stored = tuple(cell.content for cell in described.cells)
     ended = {key: entries[key] for key in runs.keys}
     final = replace(described, stored=stored, runs=ended, warnings=content.warnings(), files=files)

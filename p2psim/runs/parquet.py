@@ -10,7 +10,7 @@ have seven bits a byte, the lowest first, and signed ones their sign as the lowe
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import signature
 from pathlib import Path
@@ -69,7 +69,11 @@ _LIMITS_PAGES = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
 
 
 def write_table(
-    path: Path, schema: pa.Schema, groups: Iterable[pa.Table], options: Mapping[str, Any], threads: int = 1
+    path: Path,
+    schema: pa.Schema,
+    groups: Iterable[Callable[[], pa.Table]],
+    options: Mapping[str, Any],
+    threads: int = 1,
 ) -> None:
     """Write a file.
 
@@ -77,8 +81,9 @@ def write_table(
     ----------
     path : Path
     schema : Schema
-    groups : iterable of Table
-        At least one; each becomes a row group. They are taken in this thread, a few ahead of those that are written.
+    groups : iterable of callable
+        At least one; what each gives becomes a row group. They are taken in this thread, a few ahead of those that are
+        written, and called by those that pack.
     options : mapping
         How to pack them, as arguments of `pyarrow.parquet.ParquetWriter`.
     threads : int
@@ -113,11 +118,11 @@ def write_table(
         stream.write(listing + len(listing).to_bytes(4, "little") + _MAGIC)
 
 
-def _packed(group: pa.Table, schema: pa.Schema, options: Mapping[str, Any]) -> pa.Buffer:
+def _packed(group: Callable[[], pa.Table], schema: pa.Schema, options: Mapping[str, Any]) -> pa.Buffer:
     """A file in memory that has one group."""
-    sink = pa.BufferOutputStream()
+    sink, table = pa.BufferOutputStream(), group()
     with pq.ParquetWriter(sink, schema, **options) as writer:
-        writer.write_table(group, row_group_size=max(group.num_rows, 1))
+        writer.write_table(table, row_group_size=max(table.num_rows, 1))
     return sink.getvalue()
 
 

@@ -174,12 +174,16 @@ def _cut(held: np.ndarray) -> Iterator[np.ndarray]:
         yield group
 
 
+#: A table, and which rows of it are wanted: where stretches begin, and how long they are.
+_Stretches = tuple[pa.Table, np.ndarray, np.ndarray]
+
+
 def groups(
     name: str, runs: Placed, held: np.ndarray, body: pa.Schema, dictionaries: dict[str, pa.Array]
-) -> Iterator[tuple[np.ndarray, pa.Table]]:
-    """Rows of all simulations in turn, group by group, all with the same columns; and of which simulations they are.
+) -> Iterator[tuple[np.ndarray, list[_Stretches]]]:
+    """Rows of all simulations in turn, group by group: of which simulations they are, and where.
 
-    Many parts are open at a time: as maps, in as few bytes as they have. What a group takes of them is widened.
+    Many parts are open at a time: as maps, in as few bytes as they have.
     """
 
     def conformed(owner: int, piece: int) -> pa.Table:
@@ -188,24 +192,26 @@ def groups(
 
     opened = {most: lru_cache(most)(conformed) for most in {source.most_open for source in runs.sources}}
     for group in _cut(held):
-        tables = []
+        pieces = list[_Stretches]()
         # Neighbours with the same source.
         of = np.stack([runs.owners[group[:, _RUN]], group[:, _PIECE]])
         for several in np.split(group, np.flatnonzero((of[:, 1:] != of[:, :-1]).any(axis=0)) + 1):
             owner, piece = int(runs.owners[several[0, _RUN]]), int(several[0, _PIECE])
             rows = opened[runs.sources[owner].most_open](owner, piece)
-            rows = _gathered(rows, several[:, _START], several[:, _COUNT])
-            tables.append(rows if rows.schema.equals(body) else rows.cast(body))
-        yield group, pa.concat_tables(tables)
+            pieces.append((rows, several[:, _START], several[:, _COUNT]))
+        yield group, pieces
 
 
-def _gathered(table: pa.Table, starts: np.ndarray, counts: np.ndarray) -> pa.Table:
-    """Rows of several simulations; without copying them, where they follow each other."""
+def _gathered(stretches: _Stretches, body: pa.Schema) -> pa.Table:
+    """Rows of several simulations, as wide as in the table; not copied before, where they follow each other."""
+    table, starts, counts = stretches
     ends = np.cumsum(counts)
     if (starts[1:] == starts[:-1] + counts[:-1]).all():
-        return table.slice(int(starts[0]), int(ends[-1]))
-    rows = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
-    return pc.take(table, number_column(rows), boundscheck=False)
+        rows = table.slice(int(starts[0]), int(ends[-1]))
+    else:
+        places = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+        rows = pc.take(table, number_column(places), boundscheck=False)
+    return rows if rows.schema.equals(body) else rows.cast(body)
 
 
 def _conformed(rows: pa.Table, body: pa.Schema, dictionaries: dict[str, pa.Array]) -> pa.Table:
@@ -301,7 +307,7 @@ def merge(name: str, runs: Placed, swept: dict[str, list[Any]], path: Path, thre
     path : Path
         The Parquet file to write.
     threads : int
-        That pack, while this one puts rows together.
+        That put rows together and pack them, while this one looks where they are.
 
     Returns
     -------
@@ -320,24 +326,22 @@ def merge(name: str, runs: Placed, swept: dict[str, list[Any]], path: Path, thre
     first = [*((key, column.type) for key, column in columns.items()), *_NUMBERS]
     schema = pa.schema([*map(pa.field, *zip(*first, strict=True)), *body], metadata=metadata)
 
-    def put_together() -> Iterator[pa.Table]:
-        for group, rows in groups(name, runs, held, body, dictionaries):
-            each = (number[group[:, _RUN]] for number in (runs.cells, runs.replicas))
-            ids = [number_column(np.repeat(several, group[:, _COUNT])) for several in each]
-            ofs = (pc.take(column, ids[0], boundscheck=False) for column in columns.values())
-            arrays = [*ofs, *ids, *map(_shortened, rows.combine_chunks().columns)]
-            yield pa.Table.from_arrays(arrays, schema=schema)
+    def put_together(group: np.ndarray, pieces: list[_Stretches]) -> pa.Table:
+        rows = pa.concat_tables(_gathered(stretches, body) for stretches in pieces)
+        each = (number[group[:, _RUN]] for number in (runs.cells, runs.replicas))
+        ids = [number_column(np.repeat(several, group[:, _COUNT])) for several in each]
+        ofs = (pc.take(column, ids[0], boundscheck=False) for column in columns.values())
+        arrays = [*ofs, *ids, *map(_shortened, rows.combine_chunks().columns)]
+        return pa.Table.from_arrays(arrays, schema=schema)
 
+    makers = (partial(put_together, *found) for found in groups(name, runs, held, body, dictionaries))
     alike = [*(key for key, _ in first), *(ALIKE if name == "events" else ())]
-    write_table(path, schema, put_together(), packing(schema, alike), threads)
+    write_table(path, schema, makers, packing(schema, alike), threads)
     return True
 
 
 #: Of columns that parts may hold in fewer bytes.
-WIDE = {
-    "metrics": {"step": pa.int64(), "agent": pa.int32()},
-    "events": dict.fromkeys(COUNTS, pa.int64()),
-}
+WIDE = {"metrics": {"step": pa.int64(), "agent": pa.int32()}, "events": dict.fromkeys(COUNTS, pa.int64())}
 
 
 def _body(name: str, sources: Sequence[Source]) -> tuple[pa.Schema, dict[str, pa.Array]]:
@@ -352,8 +356,7 @@ def _body(name: str, sources: Sequence[Source]) -> tuple[pa.Schema, dict[str, pa
     names = sorted(merged.names, key=partial(rank, name)) if name in _FIRST else merged.names
     text = pa.dictionary(pa.int32(), pa.string())
     kinds = {column: text if column in texts else merged.field(column).type for column in names}
-    kinds |= WIDE.get(name, {})
-    fields = [pa.field(column, kind) for column, kind in kinds.items()]
+    fields = list((kinds | WIDE.get(name, {})).items())
     return pa.schema(fields), {column: _sorted(_distinct(several)) for column, several in texts.items()}
 
 

@@ -1,6 +1,7 @@
 """Files that several threads pack have the bytes of one writer of pyarrow, which is the plain implementation here."""
 
 import io
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_the_bytes_are_those_of_one_writer(
     whole = whole.replace_schema_metadata(schema.metadata)
     path = tmp_path_factory.mktemp("parquet") / "table.parquet"
     starts = np.cumsum([0, *sizes[:-1]]).tolist()
-    groups = [whole.slice(first, size) for first, size in zip(starts, sizes, strict=True)]
+    groups = [partial(whole.slice, first, size) for first, size in zip(starts, sizes, strict=True)]
     write_table(path, schema, iter(groups), packing(schema, ("alike0",)), threads)
     assert path.read_bytes() == of_one_writer(whole, sizes, packing(schema, ("alike0",)))
     assert pq.read_table(path).equals(whole)
@@ -64,7 +65,7 @@ def test_large_groups_and_none(tmp_path: Path) -> None:
     for sizes in ([70_000, 70_000, 1], [0]):
         whole = table(sum(sizes), 0, ["float", "count", "text"], 1)
         groups = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-        rows = (whole.take(pa.array(group, pa.int64())) for group in groups)
+        rows = (partial(whole.take, pa.array(group, pa.int64())) for group in groups)
         write_table(tmp_path / "table.parquet", whole.schema, rows, packing(whole.schema, ("alike0",)), 2)
         expected = of_one_writer(whole, sizes, packing(whole.schema, ("alike0",)))
         assert (tmp_path / "table.parquet").read_bytes() == expected
@@ -73,9 +74,14 @@ def test_large_groups_and_none(tmp_path: Path) -> None:
 def test_what_goes_wrong_while_rows_are_made_is_told(tmp_path: Path) -> None:
     whole = table(10, 0, ["float"], 1)
 
-    def groups():
-        yield whole
+    def failing() -> pa.Table:
         raise MemoryError("no room for rows")
 
-    with pytest.raises(MemoryError, match="no room for rows"):
-        write_table(tmp_path / "table.parquet", whole.schema, groups(), packing(whole.schema, ("alike0",)), 2)
+    def groups():
+        yield lambda: whole
+        yield failing()
+
+    options = packing(whole.schema, ("alike0",))
+    for several in ([lambda: whole, failing, lambda: whole], groups()):
+        with pytest.raises(MemoryError, match="no room for rows"):
+            write_table(tmp_path / "table.parquet", whole.schema, several, options, 2)
