@@ -209,8 +209,12 @@ def warnings_of(grid: Sequence[Cell], facts: Sequence[Assessment]) -> list[str]:
     return lines(in_order(warnings), [cell.swept for cell in grid])
 
 
-def assess_cells(scenario: Scenario, grid: Sequence[Cell], workspace: Workspace) -> list[Assessment]:
+def assess_cells(
+    scenario: Scenario, grid: Sequence[Cell], workspace: Workspace, account: bool = False
+) -> list[Assessment]:
     """Prepare the data of all cells, and see what each is; warnings about its data are among them.
+
+    With `account`, facts say what releases will have cost.
 
     Raises
     ------
@@ -229,7 +233,7 @@ def assess_cells(scenario: Scenario, grid: Sequence[Cell], workspace: Workspace)
         for cell in grid:
             try:
                 case = workspace.case(cell.scenario, 0)
-                assess = partial(check, cell.scenario, workspace, agents < _KEPT_AGENTS)
+                assess = partial(check, cell.scenario, workspace, agents < _KEPT_AGENTS, account)
                 fact = computed(cell.scenario, case.arrays["X"], case.arrays["y"], assess)
                 facts.append(derived(fact, warnings=case.warnings + fact.warnings))
                 agents += len(fact.records)
@@ -285,7 +289,7 @@ def check_scenario(
     refuse_excess(scenario, grid, confirm_cells)
     with tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True) as directory:
         workspace = Workspace(Path(directory), jobs == 1)
-        facts = assess_cells(scenario, grid, workspace)
+        facts = assess_cells(scenario, grid, workspace, account=True)
         refuse_length(scenario, grid, facts, confirm_cells)
         started += time.perf_counter() - began
         labels = [workspace.case(cell.scenario, 0).labels for cell in grid]

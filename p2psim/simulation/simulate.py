@@ -290,9 +290,12 @@ def sample(
     return stretches, ended
 
 
-def check(scenario: Scenario, workspace: Workspace, keep: bool = False) -> Assessment:
-    """Facts of one cell, and warnings, before it runs; with `keep`, it is kept for simulations of this process."""
-    case = workspace.case(scenario, 0)
+def check(scenario: Scenario, workspace: Workspace, keep: bool = False, account: bool = True) -> Assessment:
+    """Facts of one cell, and warnings, before it runs; with `keep`, it is kept for simulations of this process.
+
+    Without `account` nobody wants to know what all releases will have cost: sums of losses, which cannot fail, are left
+    out.
+    """
     for key in ("loss", "algorithm"):
         part: Any = getattr(scenario.learning, key)
         try:
@@ -301,12 +304,16 @@ def check(scenario: Scenario, workspace: Workspace, keep: bool = False) -> Asses
             message = f"{part.kind} cannot be compiled: {first_line(error)}"
             raise MeaningError(f"learning.{key}", message) from None
     try:
-        new = adapter_of(scenario).cell
-        cell = SESSION.cell(scenario, 0, workspace)[1] if keep else new(scenario, case, 0)
+        if keep:
+            _, cell = SESSION.cell(scenario, 0, workspace)
+        else:
+            cell = adapter_of(scenario).cell(scenario, workspace.case(scenario, 0), 0)
         facts = cell.assessment
     except AgentError as error:
-        raise error.named(case.labels) from None
-    privacy = with_spent(facts.privacy, cell.setup.plan, scenario.privacy.accountant)
+        raise error.named(workspace.case(scenario, 0).labels) from None
+    privacy, plan = facts.privacy, cell.setup.plan
+    if account or plan.limit.delta:
+        privacy = with_spent(privacy, plan, scenario.privacy.accountant)
     return derived(facts, privacy=privacy, warnings=(*facts.warnings, *early_end_warning(cell.setup)))
 
 
