@@ -272,7 +272,7 @@ class StoredPart:
     data: dict[str, bytes] = field(default_factory=dict)
 
     #: Parts whose maps are open at a time.
-    most_open: ClassVar[int] = 128
+    most_open: ClassVar[int] = 1024
 
     def put(self, path: Path) -> "StoredPart":
         """Move the directory to a name beside its own, which must not exist yet."""

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -174,57 +175,53 @@ def _cut(held: np.ndarray) -> Iterator[np.ndarray]:
         yield group
 
 
-#: A table, and which rows of it are wanted: where stretches begin, and how long they are.
-_Stretches = tuple[pa.Table, np.ndarray, np.ndarray]
+#: Columns and dictionaries of a table, the table, and which rows are wanted: where stretches begin, how long they are.
+_Stretches = tuple[list[Any], pa.Table, np.ndarray, np.ndarray]
 
 
-def groups(
-    name: str, runs: Placed, held: np.ndarray, body: pa.Schema, dictionaries: dict[str, pa.Array]
-) -> Iterator[tuple[np.ndarray, list[_Stretches]]]:
-    """Rows of all simulations in turn, group by group: of which simulations they are, and where.
+def groups(name: str, runs: Placed, held: np.ndarray) -> Iterator[tuple[np.ndarray, list[_Stretches]]]:
+    """Rows of all simulations in turn, group by group: of which simulations they are, and where they lie."""
 
-    Many parts are open at a time: as maps, in as few bytes as they have.
-    """
+    def opening(owner: int, piece: int) -> tuple[list[Any], pa.Table]:
+        rows = runs.sources[owner].table(name, piece)
+        texts = (column for column in rows.columns if pa.types.is_dictionary(column.type))
+        return [rows.schema, *(chunk.dictionary for column in texts for chunk in column.chunks)], rows
 
-    def conformed(owner: int, piece: int) -> pa.Table:
-        # A whole part at once: its simulations may have few rows each.
-        return _conformed(runs.sources[owner].table(name, piece), body, dictionaries)
-
-    opened = {most: lru_cache(most)(conformed) for most in {source.most_open for source in runs.sources}}
+    opened = {most: lru_cache(most)(opening) for most in {source.most_open for source in runs.sources}}
     for group in _cut(held):
         pieces = list[_Stretches]()
         # Neighbours with the same source.
         of = np.stack([runs.owners[group[:, _RUN]], group[:, _PIECE]])
         for several in np.split(group, np.flatnonzero((of[:, 1:] != of[:, :-1]).any(axis=0)) + 1):
             owner, piece = int(runs.owners[several[0, _RUN]]), int(several[0, _PIECE])
-            rows = opened[runs.sources[owner].most_open](owner, piece)
-            pieces.append((rows, several[:, _START], several[:, _COUNT]))
+            form, rows = opened[runs.sources[owner].most_open](owner, piece)
+            pieces.append((form, rows, several[:, _START], several[:, _COUNT]))
         yield group, pieces
 
 
-def _gathered(stretches: _Stretches, body: pa.Schema) -> pa.Table:
-    """Rows of several simulations, as wide as in the table; not copied before, where they follow each other."""
-    table, starts, counts = stretches
+def _gathered(table: pa.Table, starts: np.ndarray, counts: np.ndarray) -> pa.Table:
+    """Rows of several simulations; without copying them, where they follow each other."""
     ends = np.cumsum(counts)
     if (starts[1:] == starts[:-1] + counts[:-1]).all():
-        rows = table.slice(int(starts[0]), int(ends[-1]))
-    else:
-        places = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
-        rows = pc.take(table, number_column(places), boundscheck=False)
-    return rows if rows.schema.equals(body) else rows.cast(body)
+        return table.slice(int(starts[0]), int(ends[-1]))
+    rows = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+    return pc.take(table, number_column(rows), boundscheck=False)
 
 
 def _conformed(rows: pa.Table, body: pa.Schema, dictionaries: dict[str, pa.Array]) -> pa.Table:
     """Rows with all columns of the whole table, nulls in those that they lack, and its dictionaries."""
     columns = []
     for field in body:
-        known, dictionary = field.name in rows.schema.names, dictionaries.get(field.name)
-        column = rows.column(field.name) if known else pa.chunked_array([pa.nulls(rows.num_rows)])
+        dictionary = dictionaries.get(field.name)
+        if field.name in rows.schema.names:
+            chunks = rows.column(field.name).chunks
+        else:
+            chunks = [pa.nulls(rows.num_rows, field.type if dictionary is None else pa.string())]
         if dictionary is not None:
-            chunks = column.chunks or [pa.nulls(0)]
-            column = pa.chunked_array([_recoded(chunk, dictionary) for chunk in chunks])
-        columns.append(column)
-    return pa.Table.from_arrays(columns, names=body.names)
+            chunks = [_recoded(chunk, dictionary) for chunk in chunks]
+        alike = (chunk if chunk.type == field.type else chunk.cast(field.type) for chunk in chunks)
+        columns.append(pa.chunked_array(alike, field.type))
+    return pa.Table.from_arrays(columns, schema=body)
 
 
 def _recoded(chunk: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
@@ -233,9 +230,8 @@ def _recoded(chunk: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
         chunk = chunk.cast(pa.string()).dictionary_encode()
     if chunk.dictionary.equals(dictionary):
         return chunk  # as it lies in the file, which is mapped and not read
-    codes = pc.index_in(chunk.dictionary, dictionary)
-    codes = codes.cast(chunk.indices.type) if len(dictionary) < 128 else codes
-    return pa.DictionaryArray.from_arrays(pc.take(codes, chunk.indices, boundscheck=False), dictionary)
+    codes = pc.take(pc.index_in(chunk.dictionary, dictionary), chunk.indices, boundscheck=False)
+    return pa.DictionaryArray.from_arrays(codes, dictionary)
 
 
 def _shortened(rows: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -327,14 +323,17 @@ def merge(name: str, runs: Placed, swept: dict[str, list[Any]], path: Path, thre
     schema = pa.schema([*map(pa.field, *zip(*first, strict=True)), *body], metadata=metadata)
 
     def put_together(group: np.ndarray, pieces: list[_Stretches]) -> pa.Table:
-        rows = pa.concat_tables(_gathered(stretches, body) for stretches in pieces)
+        # Of large parts these rows alone are copied; and short stretches that are alike together.
+        forms = ([_gathered(*one) for _, *one in several] for _, several in groupby(pieces, itemgetter(0)))
+        tables = (pa.concat_tables(several).combine_chunks() for several in forms)
+        rows = pa.concat_tables([_conformed(table, body, dictionaries) for table in tables])
         each = (number[group[:, _RUN]] for number in (runs.cells, runs.replicas))
         ids = [number_column(np.repeat(several, group[:, _COUNT])) for several in each]
         ofs = (pc.take(column, ids[0], boundscheck=False) for column in columns.values())
         arrays = [*ofs, *ids, *map(_shortened, rows.combine_chunks().columns)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    makers = (partial(put_together, *found) for found in groups(name, runs, held, body, dictionaries))
+    makers = (partial(put_together, *found) for found in groups(name, runs, held))
     alike = [*(key for key, _ in first), *(ALIKE if name == "events" else ())]
     write_table(path, schema, makers, packing(schema, alike), threads)
     return True

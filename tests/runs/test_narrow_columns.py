@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from p2psim.core.events import EVENT, event_table
 from p2psim.runs.compaction import placed_runs
 from p2psim.runs.manifest import CellEntry
+from p2psim.runs.parquet import ROW_GROUP
 from p2psim.runs.parts import encode
 from p2psim.runs.tables import merge
 from p2psim.simulation.outcome import Outcome, Series
@@ -78,3 +80,32 @@ def test_events_are_the_same_in_few_bytes(seqs: list[int]) -> None:
     brief, plain = event_table(events, brief=True), event_table(events)
     assert brief.cast(plain.schema).equals(plain)
     assert (str(brief.schema.field("seq").type) == "int64") == any(seq >= LARGE for seq in seqs)
+
+
+def memory_of_merging(folder: Path, parts: int, cells: int, rows: int) -> int:
+    """Most bytes that Arrow has while simulations become a table, whose parts are of one replica each."""
+    names = [f"{cell:064d}" for cell in range(cells)]
+    one = outcome(list(range(rows)), None, [])
+    stored = [
+        encode([((name, replica), one, 0.0) for name in names], {}).put(folder / f"{cells}-{replica}")
+        for replica in range(parts)
+    ]
+    placed = placed_runs(
+        [CellEntry(name, {}, ()) for name in names], {key: part for part in stored for key in part.runs}
+    )
+    before, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.system_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        merge("metrics", placed, {}, folder / "metrics.parquet")
+    finally:
+        pa.set_memory_pool(before)
+    assert pq.read_metadata(folder / "metrics.parquet").num_rows == parts * cells * rows
+    return pool.max_memory()
+
+
+def test_merging_takes_the_memory_of_a_few_groups_however_the_rows_lie(tmp_path: Path) -> None:
+    """Long simulations in parts of their own, and short ones whose neighbours are in other parts each."""
+    row = 4 + 4 + 8 + 8 + 4 + 4 + 4 + 8 + 1
+    for parts, cells, rows in ((30, 1, 100_000), (150, 100, 20)):
+        most = memory_of_merging(tmp_path, parts, cells, rows)
+        assert most < 6 * ROW_GROUP * row, (parts, most)
