@@ -11,18 +11,16 @@ when it is first called: a process imports hundreds of them and calls few.
 
 import contextlib
 import gc
-import hashlib
-import os
-import shutil
 import threading
-import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache, partial, update_wrapper
-from pathlib import Path
 from typing import Any, Literal
 
+from p2psim.core.files import cache_directory as cache_directory
+from p2psim.core.files import is_compiled as is_compiled
+from p2psim.core.files import kernels_made_in
 from p2psim.core.interrupts import interrupted_afterwards
 
 
@@ -153,7 +151,6 @@ def _tidying() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _pipeline() -> Any:
     """How numba compiles kernels: as all functions, but without doing twice what is the same each time."""
-    from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
     from numba.core.untyped_passes import InlineInlinables
@@ -178,22 +175,12 @@ def _pipeline() -> Any:
             worker.run_untyped_passes = once
             return super()._do_work(*arguments)  # type: ignore[no-untyped-call]
 
-    class OfKernels(JITCodeLibrary):
-        """Machine code of what only kernels call: it is optimised with theirs, of which it becomes a part.
-
-        Not so where references are counted: numba finds counts that it can leave out in each function by itself.
-        """
-
-        def _optimize_final_module(self) -> None:
-            """Nothing: loops would be taken apart twice, which takes longer and makes slower code."""
-
     class Pipeline(CompilerBase):
         def compile_extra(self, function: Any) -> Any:
             state = self.state
-            if state.flags.no_cpython_wrapper and not state.flags.nrt:
-                library: Any = OfKernels
-                state.library = library(state.targetctx.codegen(), function.__qualname__)
-                state.library.enable_object_caching()
+            if state.flags.no_cpython_wrapper:
+                state.library = _parts()[0](state.targetctx.codegen(), function.__qualname__)
+                state.library.is_counted = state.flags.nrt
             with _remembering(), _tidying():
                 return super().compile_extra(function)  # type: ignore[no-untyped-call]
 
@@ -208,39 +195,68 @@ def _pipeline() -> Any:
     return Pipeline
 
 
-_PACKAGE = Path(__file__).parents[1]
-
-#: Where sources that are compiled, or give constants to such, may be.
-SOURCES = ("core/*.py", "network/**/*.py", "learning/**/*.py", "privacy/*.py", "theory/forecasts/*.py")
-
-#: Caches of other sources are removed when they have not been used for so long.
-_KEEP_SECONDS = 7 * 86400.0
+#: Environments of functions that only kernels call, by the names of their places.
+_ENVIRONMENTS: dict[str, tuple[Any, Any]] = {}
 
 
 @lru_cache(maxsize=1)
-def cache_directory() -> Path:
-    """Directory of the kernels as they are now written; it may not exist yet. Does not load numba.
+def _parts() -> tuple[Any, Any]:
+    """What holds a function that only kernels call, and the cache of such: a part of each kernel, never run alone.
 
-    It lies in ``NUMBA_CACHE_DIR`` if that is set, else beside the package, else, where that cannot be written to,
-    in the user's cache.
+    Numba would optimise each and make machine code of it, with all that it calls: half of all the time of compiling.
     """
-    digest = hashlib.blake2b(digest_size=8)
-    for pattern in SOURCES:
-        for path in sorted(_PACKAGE.glob(pattern)):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    root = os.environ.get("NUMBA_CACHE_DIR")
-    if root:
-        home = Path(root)
-    elif os.access(_PACKAGE, os.W_OK):
-        home = _PACKAGE / "__pycache__"
-    else:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "p2psim"
-    return home / f"kernels-{digest.hexdigest()}"
+    from llvmlite.binding import parse_bitcode
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache
+    from numba.core.codegen import JITCodeLibrary, RuntimeLinker
+    from numba.core.compiler import compile_result
 
+    class Part(JITCodeLibrary):
+        is_counted = False
+        codegen = property(lambda part: part)
 
-def is_compiled() -> bool:
-    """Whether a kernel that every run needs is in the cache. Does not load numba."""
-    return any(cache_directory().rglob("philox.*.nbi"))
+        def set_env(self, name: str, environment: Any) -> None:
+            """Keep it for the first kernel that has a place for it."""
+            _ENVIRONMENTS[name] = self._codegen, environment
+
+        def get_pointer_to_function(self, name: str) -> int:
+            self._ensure_finalized()  # type: ignore[no-untyped-call]
+            return 0
+
+        def _optimize_final_module(self) -> None:
+            """Leave out what numba finds of counted references in each function; loops are taken apart in kernels."""
+            if self.is_counted:
+                few = {"opt": 0, "loop_vectorize": False, "slp_vectorize": False, "cost": "cheap"}
+                manager, builder = self._codegen._module_pass_manager(**few)  # type: ignore[no-untyped-call]
+                manager.run(self._final_module, builder)
+
+        def _finalize_final_module(self) -> None:
+            """Be ready; where functions call each other in a circle, numba needs the address of their machine code."""
+            names = [value.name for value in self._final_module.global_variables]
+            if any(name.startswith(RuntimeLinker.PREFIX) for name in names):
+                super()._finalize_final_module()  # type: ignore[no-untyped-call]
+            self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+            self._finalized = True
+
+    class Kept(CompileResultCacheImpl):
+        def reduce(self, made: Any) -> Any:
+            made.fndesc.typemap = made.fndesc.calltypes = None
+            code = made.library._get_module_for_linking().as_bitcode()
+            return code, made.fndesc, made.environment, made.signature, made.reload_init
+
+        def rebuild(self, context: Any, kept: Any) -> Any:
+            code, described, environment, signature, begins = kept
+            for begin in begins:
+                begin()
+            part: Any = Part(context.codegen(), described.qualname)  # type: ignore[no-untyped-call]
+            part._final_module = parse_bitcode(code)
+            part._finalize_final_module()
+            return compile_result(  # type: ignore[no-untyped-call]
+                typing_context=context.typing_context, target_context=context, library=part, fndesc=described,
+                entry_point=context.get_executable(part, described, environment), environment=environment,
+                signature=signature, objectmode=False, lifted=(), reload_init=begins,
+            )  # fmt: skip
+
+    return Part, type("Cache", (FunctionCache,), {"_impl_class": Kept})
 
 
 def njit(
@@ -331,6 +347,10 @@ def _hold_interrupts() -> None:
                 self.open += 1
 
         def on_end(self, event: object) -> None:
+            for name, (codegen, environment) in [*_ENVIRONMENTS.items()] if self.open < 2 else ():
+                if codegen._engine.is_symbol_defined(name):
+                    codegen.set_env(name, environment)
+                    _ENVIRONMENTS.pop(name, None)
             if threading.current_thread() is threading.main_thread():
                 self.open -= 1
                 if not self.open:
@@ -350,7 +370,7 @@ def _cached_here(folder: str = "") -> Iterator[None]:
     # Numba asks for the directory at this moment and never again; other code keeps its own.
     before = config.CACHE_DIR, getattr(config, "CACHE_LOCATOR_CLASSES", "")
     # Numba would import what a file .numba_config.yaml in the current folder names here.
-    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(_make(cache_directory()) / folder), ""
+    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(kernels_made_in(cache_directory()) / folder), ""
     try:
         yield
     finally:
@@ -359,8 +379,10 @@ def _cached_here(folder: str = "") -> Iterator[None]:
 
 def _keep(kernel: Any, folder: str) -> None:
     """Have numba keep the machine code of a function."""
+    from numba.core.caching import FunctionCache
+
     with _cached_here(folder):
-        kernel.enable_caching()
+        kernel._cache = (_parts()[1] if folder else FunctionCache)(kernel.py_func)
     _named_apart(kernel)
 
 
@@ -373,15 +395,3 @@ def _named_apart(function: Any) -> Any:
     kept = function._cache._cache_file
     kept._data_name_pattern = kept._data_name_pattern.replace("{number", f"{uuid.uuid4().hex[:12]}.{{number")
     return function
-
-
-@lru_cache(maxsize=1)
-def _make(directory: Path) -> Path:
-    """Make the directory, and remove those of other sources that have not been used for long."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(OSError):
-        os.utime(directory)
-        for other in directory.parent.glob("kernels-*"):
-            if other != directory and time.time() - other.stat().st_mtime > _KEEP_SECONDS:
-                shutil.rmtree(other, ignore_errors=True)
-    return directory

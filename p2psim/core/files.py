@@ -9,14 +9,18 @@ import hashlib
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from p2psim.core.errors import Fault, InputError, MeaningError, MissingSourceError, show
+
+_PACKAGE = Path(__file__).parents[1]
 
 #: Windows opens no folder, and flushes only files that may be written.
 _OPENS_FOLDERS = hasattr(os, "O_DIRECTORY")
@@ -194,3 +198,48 @@ def path_of(name: str, value: object) -> Path:
         if error.errno == errno.ENAMETOOLONG:
             raise InputError(f"{name}: must be a path, got one that is too long, {path[:40]!a}…") from None
     return place
+
+
+#: Where sources that are compiled, or give constants to such, may be.
+SOURCES = ("core/*.py", "network/**/*.py", "learning/**/*.py", "privacy/*.py", "theory/forecasts/*.py")
+
+#: Caches of other sources are removed when they have not been used for so long.
+_KEEP_SECONDS = 7 * 86400.0
+
+
+@lru_cache(maxsize=1)
+def cache_directory() -> Path:
+    """Directory of the kernels as they are now written; it may not exist yet. Does not load numba.
+
+    It lies in ``NUMBA_CACHE_DIR`` if that is set, else beside the package, else, where that cannot be written to,
+    in the user's cache.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for pattern in SOURCES:
+        for path in sorted(_PACKAGE.glob(pattern)):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    root = os.environ.get("NUMBA_CACHE_DIR")
+    if root:
+        home = Path(root)
+    elif os.access(_PACKAGE, os.W_OK):
+        home = _PACKAGE / "__pycache__"
+    else:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "p2psim"
+    return home / f"kernels-{digest.hexdigest()}"
+
+
+def is_compiled() -> bool:
+    """Whether a kernel that every run needs is in the cache. Does not load numba."""
+    return any(cache_directory().rglob("philox.*.nbi"))
+
+
+@lru_cache(maxsize=1)
+def kernels_made_in(directory: Path) -> Path:
+    """Make the directory, and remove those of other sources that have not been used for long."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
+        os.utime(directory)
+        for other in directory.parent.glob("kernels-*"):
+            if other != directory and time.time() - other.stat().st_mtime > _KEEP_SECONDS:
+                shutil.rmtree(other, ignore_errors=True)
+    return directory

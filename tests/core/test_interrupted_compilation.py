@@ -14,7 +14,7 @@ import pytest
 from numba.core import event
 
 import p2psim
-from p2psim.core import compiled
+from p2psim.core import compiled, files
 
 
 def fresh(number: int) -> Any:
@@ -115,8 +115,8 @@ def test_garbage_is_collected_after_a_compilation_as_before(collects: bool) -> N
 def test_every_source_that_is_compiled_decides_where_kernels_are_kept() -> None:
     """Numba does not see that another file has changed whose function was compiled into a kernel."""
     package = Path(p2psim.__file__).parent
-    listed = {path for pattern in compiled.SOURCES for path in package.glob(pattern)}
+    listed = {path for pattern in files.SOURCES for path in package.glob(pattern)}
     holding = {path for path in package.rglob("*.py") if "@njit" in path.read_text()}
     assert holding
     assert holding <= listed | {package / "testing/parts.py"}
-    assert all(list(package.glob(pattern)) for pattern in compiled.SOURCES)
+    assert all(list(package.glob(pattern)) for pattern in files.SOURCES)

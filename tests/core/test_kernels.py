@@ -60,6 +60,68 @@ def test_an_error_in_a_function_that_kernels_call_is_raised() -> None:
         inverse_of_half(0.0)
 
 
+@njit()
+def not_negative(x):
+    if x < 0:
+        raise ValueError("negative", x)
+    return x
+
+
+@njit()
+def next_of(x):
+    return not_negative(x) + 1
+
+
+@njit()
+def next_of_half(x):
+    return not_negative(x) / 2 + 1
+
+
+def test_an_error_of_values_in_a_function_that_kernels_call_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where both are compiled, where the function comes from the cache, and where the kernels do."""
+    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+    module = sys.modules[__name__]
+    for names in (["next_of"], ["next_of_half"], ["next_of", "next_of_half"]):
+        for name in ("not_negative", *names):
+            monkeypatch.setattr(module, name, njit()(getattr(module, name).py_func))
+        for name in names:
+            kernel = getattr(module, name)
+            assert kernel(2) == kernel.py_func(2)
+            with pytest.raises(ValueError, match="negative") as caught:
+                kernel(-3)
+            assert caught.value.args == ("negative", -3)
+
+
+@njit()
+def is_even(n):
+    return True if n == 0 else is_odd(n - 1)
+
+
+@njit()
+def is_odd(n):
+    return False if n == 0 else is_even(n - 1)
+
+
+@njit()
+def how_many_are_even(numbers):
+    count = 0
+    for n in numbers:
+        if is_even(n):
+            count += 1
+    return count
+
+
+def test_functions_that_call_each_other_are_called_by_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+    for name in ("is_even", "is_odd", "how_many_are_even"):
+        monkeypatch.setattr(sys.modules[__name__], name, njit()(globals()[name].py_func))
+    assert how_many_are_even(np.arange(7)) == 4
+
+
 @njit(allocates=False)
 def first_of(arrays):
     return arrays[0][0]
