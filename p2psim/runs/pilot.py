@@ -240,6 +240,7 @@ def estimate_runtime(
     """
     from p2psim.runs.batches import BatchOptions, BatchResult, run_batch
     from p2psim.runs.compaction import rehearsed
+    from p2psim.simulation.session import KEPT_CELLS
     from p2psim.simulation.simulate import sample
 
     # As a run has it.
@@ -305,8 +306,7 @@ def estimate_runtime(
     settled = max(min(settled, len(batches) - 1), min(1, len(batches) - 1))
     whole = batches[settled:] or [([cell], result) for cell, result in enumerate(again)]
     if whole:
-        events = [sizes[cell] for cells, _ in whole for cell in cells]
-        played = sum(events)
+        played = sum(events := [sizes[cell] for cells, _ in whole for cell in cells])
         line = TimeLine(played / len(events), sum(result.seconds for _, result in whole) / len(events))
     other = 0.0
     if sizes[largest] > _UNEQUAL * line.events:
@@ -317,16 +317,16 @@ def estimate_runtime(
     def expected(cells: Sequence[int]) -> float:
         return sum(line.at(sizes[cell]) for cell in cells)
 
-    if whole:
-        stretches = [(expected(cells), result.seconds) for cells, result in whole]
-    # What the first simulation of a cell takes more, such as a graph or an optimum: each process pays for it. That of
-    # the smallest cell, which was sampled before, says what is loaded, once for all cells; so does the first batch.
+    stretches = [(expected(cells), result.seconds) for cells, result in whole] or stretches
+    # What the first simulation of a cell takes more, such as a graph or an optimum, each process pays for. That of the
+    # smallest cell, which was sampled, and the first batch say what is loaded, once for all. Of more cells than a
+    # process keeps, each is set up anew whenever it comes, also in batches.
     more = [max(one.seconds - two.seconds, 0.0) for one, two in zip(firsts, again, strict=False)]
     begin += more.pop(smallest) if smallest < len(more) else 0.0
     begin += max(batches[0][1].seconds - expected(batches[0][0]), 0.0) if batches[1:] else 0.0
-    if kept_code() > code:  # compiled here, and loaded by a run
-        begin = 0.0
-    once = begin + (len(grid) - 1) * (sorted(more)[(len(more) - 1) // 2] if more else other)
+    begin *= kept_code() == code  # what was compiled here, a run loads
+    first = sorted(more)[(len(more) - 1) // 2] if more else other
+    once = begin + (len(grid) - 1) * first * (len(firsts) <= KEPT_CELLS or not batches)
     results = [*firsts[:1], *(result for _, result in batches)]
     parts = [one.part for one in results if one.part is not None]
     cells_and_facts = [*zip(grid, facts, strict=True)][: len(firsts)]

@@ -126,7 +126,7 @@ class EventCache:
 
 
 #: Cells that a process keeps.
-_KEPT_CELLS = 64
+KEPT_CELLS = 64
 
 
 class Session:
@@ -175,7 +175,7 @@ class Session:
                 for other in [other for other in self.cells if other[1] not in (None, replica)]:
                     del self.cells[other]
         self.cells.move_to_end(key)
-        while len(self.cells) > _KEPT_CELLS:
+        while len(self.cells) > KEPT_CELLS:
             self.cells.popitem(last=False)
         return self.cells[key][1:]
 
