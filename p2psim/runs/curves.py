@@ -148,7 +148,8 @@ def ends(path: Path, keys: Sequence[str], checked: bool) -> pa.Table:
     """
     keys = list(dict.fromkeys([*keys, "agent"]))
     with pq.ParquetFile(path) as file:
-        shares = np.array_split(np.arange(file.num_row_groups), available_cores())
+        groups = np.arange(file.num_row_groups)
+    shares = np.array_split(groups, min(len(groups), available_cores()))
     # Each thread has a file of its own.
     with ThreadPoolExecutor(len(shares)) as several:
         return pa.concat_tables(several.map(partial(_ends_of, path, keys, checked), shares))
@@ -170,7 +171,7 @@ def _ends_of(path: Path, keys: Sequence[str], checked: bool, groups: Sequence[in
                     codes = np.nan_to_num(codes, nan=-1)
                 last[:-1] |= codes[1:] != codes[:-1]
             pieces.append(rows.filter(number_column(last)))
-        return pa.concat_tables(pieces or [file.schema_arrow.empty_table().select([*keys, "value"])])
+        return pa.concat_tables(pieces)
 
 
 def last_values(metrics: pa.Table, keys: Sequence[str]) -> list[np.ndarray]:
