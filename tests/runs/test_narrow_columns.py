@@ -1,5 +1,6 @@
 """Batches hold counts in as few bytes as these need, and none for agents that there are not; tables are as ever."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from p2psim.runs.compaction import placed_runs
 from p2psim.runs.manifest import CellEntry
 from p2psim.runs.parquet import ROW_GROUP
 from p2psim.runs.parts import encode
-from p2psim.runs.tables import merge
+from p2psim.runs.tables import StoredTables, merge
 from p2psim.simulation.outcome import Outcome, Series
 
 #: The least number that does not fit into four bytes.
@@ -109,3 +110,35 @@ def test_merging_takes_the_memory_of_a_few_groups_however_the_rows_lie(tmp_path:
     for parts, cells, rows in ((30, 1, 100_000), (150, 100, 20)):
         most = memory_of_merging(tmp_path, parts, cells, rows)
         assert most < 6 * ROW_GROUP * row, (parts, most)
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 9), max_size=3), st.booleans(), st.none() | st.integers(0, 2)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_tables_that_are_merged_again_are_the_same_files(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[list[int], bool, int | None]]
+) -> None:
+    """Also those without any row, and where simulations have none of a kind."""
+    folder, names = tmp_path_factory.mktemp("again"), ("metrics", "ledger", "agents", "events", "links")
+    simulated = []
+    for replica, (steps, has_events, links) in enumerate(runs):
+        one = outcome(sorted(steps), None, sorted(steps))
+        graph = None if links is None else {"a": np.arange(links), "b": np.arange(links)}
+        one = replace(one, columns=one.columns if has_events else (), links=graph)
+        simulated.append((("c" * 64, replica), one, 0.0))
+    part = encode(simulated, {}).put(folder / "part")
+    cells, source = [CellEntry("c" * 64, {}, ())], part
+    for place in (folder / "first", folder / "second"):
+        place.mkdir()
+        placed = placed_runs(cells, dict.fromkeys(part.runs, source))
+        written = [name for name in names if merge(name, placed, {}, place / f"{name}.parquet")]
+        assert ("events" in written) == any(has_events for _, has_events, _ in runs)
+        assert ("links" in written) == any(links is not None for *_, links in runs)
+        source = StoredTables(place, ["c" * 64])
+    for name in written:
+        first, second = ((folder / place / f"{name}.parquet").read_bytes() for place in ("first", "second"))
+        assert first == second, name
