@@ -88,12 +88,12 @@ def event_table(events: np.ndarray, brief: bool = False) -> "pa.Table":
     ----------
     events : ndarray of EVENT
     brief : bool
-        Have four bytes for each number of `COUNTS`, if the last event's number fits: none of them is larger.
+        Have four bytes for each number of `COUNTS`, if the numbers of all events fit: the others are not larger.
     """
     import pyarrow as pa
 
     arrays: dict[str, Any] = {}
-    brief = brief and bool((events["seq"][-1:] < 2**31).all())
+    brief = brief and bool(events["seq"].max(initial=0) < 2**31)
     for name in COLUMNS:
         if name in ("kind", "outcome"):
             known = _words(KINDS if name == "kind" else OUTCOMES)

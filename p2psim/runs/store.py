@@ -268,7 +268,11 @@ def begin(folder: Path, described: Manifest, scenario_text: str) -> None:
     files.write_text(folder / SCENARIO, scenario_text)
     (folder / PARTS / DATA).mkdir(parents=True, exist_ok=True)
     for left in (*(folder / PARTS).glob(".*"), *(folder / PARTS / DATA).glob(".*")):
-        (shutil.rmtree if left.is_dir() else os.unlink)(left)
+        # A worker whose parent was killed a moment ago may still write.
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
 
 
 def add_part(

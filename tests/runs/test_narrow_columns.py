@@ -77,7 +77,8 @@ def test_tables_do_not_depend_on_who_was_in_which_batch(
 @given(st.lists(st.integers(LARGE - 3, LARGE + 3), max_size=4))
 def test_events_are_the_same_in_few_bytes(seqs: list[int]) -> None:
     events = np.zeros(len(seqs), EVENT)
-    events["seq"] = np.sort(seqs)
+    # Several runs may stand one after the other, so that the last event need not have the largest number.
+    events["seq"] = seqs
     brief, plain = event_table(events, brief=True), event_table(events)
     assert brief.cast(plain.schema).equals(plain)
     assert (str(brief.schema.field("seq").type) == "int64") == any(seq >= LARGE for seq in seqs)
