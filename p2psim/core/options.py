@@ -7,7 +7,7 @@ so that adding a component takes one new file and one line.
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
@@ -97,11 +97,22 @@ class OneOf(Options):
 _Made = TypeVar("_Made")
 
 
-def derived(made: _Made, without: Collection[str] = (), **fields: Any) -> _Made:
-    """The same dataclass with other values of fields, and all that it has computed, `without` what depends on these."""
-    other = object.__new__(type(made))
-    known = vars(made).items()
-    vars(other).update({name: value for name, value in known if name not in without} | fields)
+@cache
+def _computed(kind: Any) -> frozenset[str]:
+    """Names of what objects compute when it is first asked for."""
+    several = (vars(base).items() for base in kind.__mro__)
+    return frozenset(name for pairs in several for name, value in pairs if isinstance(value, cached_property))
+
+
+def derived(made: _Made, keep: Collection[str] = (), **fields: Any) -> _Made:
+    """The same dataclass with other values of fields; of what it has computed it keeps what does not depend on these.
+
+    What is not named is computed anew: to forget a name costs time, and never gives what belongs to other values.
+    """
+    kind: Any = type(made)
+    other, computed = object.__new__(kind), _computed(kind)
+    kept = {name: value for name, value in vars(made).items() if name in keep or name not in computed}
+    vars(other).update(kept | fields)
     return other
 
 

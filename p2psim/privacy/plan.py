@@ -114,7 +114,7 @@ class Plan:
 
     def within(self, limit: Limit, allowance: np.ndarray) -> Plan:
         """The same plan for other budgets, with all of what is known of it that does not depend on them."""
-        return derived(self, _OF_LIMIT, limit=limit, allowance=allowance)
+        return derived(self, _OF_ANY_LIMIT, limit=limit, allowance=allowance)
 
     @property
     def budget(self) -> np.ndarray:
@@ -331,8 +331,11 @@ class Plan:
         return noises, kinds.reshape(-1).astype(np.int32)
 
 
-#: What of a plan depends on its limit.
-_OF_LIMIT = ("claims_are_real", "claimed_of_each", "_scale_of_each")
+#: What of a plan does not depend on its limit, nor on what agents may lose.
+_OF_ANY_LIMIT = (
+    "limits", "sampled", "sensitivity", "claimed_sensitivity", "stretch", "is_unscaled", "even", "all_of_each",
+    "_charged", "_noises",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

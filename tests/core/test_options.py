@@ -1,6 +1,8 @@
 """Parts of a scenario: strict, frozen; quantities for all, by agent or by group."""
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from p2psim.core.errors import MeaningError, OptionError
-from p2psim.core.options import per_agent
+from p2psim.core.options import derived, per_agent
 from p2psim.network.channels.channel import Channel
 from p2psim.network.exchanges import AnyExchange
 from p2psim.network.section import Clock
@@ -152,3 +154,38 @@ class TestParts:
     def test_a_response_longer_than_the_interval_never_answers(self, response: Any) -> None:
         with pytest.raises(ValidationError, match="would supersede every answer"):
             TypeAdapter(AnyExchange).validate_python({"kind": "poll", "interval": 1.0, "response": response})
+
+
+@dataclass(frozen=True)
+class _Rectangle:
+    width: float
+    height: float
+
+    @cached_property
+    def area(self) -> float:
+        return self.width * self.height
+
+    @cached_property
+    def half(self) -> list[float]:
+        return [self.width / 2]
+
+
+@dataclass(frozen=True)
+class _Box(_Rectangle):
+    depth: float = 1.0
+
+    @cached_property
+    def volume(self) -> float:
+        return self.area * self.depth
+
+
+def test_what_is_derived_keeps_what_it_is_told_to_and_computes_the_rest():
+    box = _Box(2.0, 3.0, 4.0)
+    assert (box.area, box.volume, box.half) == (6.0, 24.0, [1.0])
+    other = derived(box, ("half",), height=5.0)
+    assert other == _Box(2.0, 5.0, 4.0)
+    assert (other.area, other.volume) == (10.0, 40.0)
+    assert other.half is box.half
+    assert (box.area, box.volume) == (6.0, 24.0)
+    assert derived(box).half == box.half
+    assert derived(box).half is not box.half

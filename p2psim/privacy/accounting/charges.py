@@ -67,7 +67,7 @@ class Charges:
         """The same releases with other losses, and all that is known of them whatever they cost."""
         if not (loss >= 0).all() or loss.shape != self.loss.shape:
             return replace(self, loss=loss)
-        return derived(self, ("content", "condensed"), loss=loss)
+        return derived(self, ("_are_spread", "made", "owners"), loss=loss)
 
     @property
     def agents(self) -> int:

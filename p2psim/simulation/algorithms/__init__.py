@@ -196,7 +196,9 @@ class PreparedCell(ABC):
         plan = replanned(self.setup.plan, limit)
         if plan is None:
             return None
-        return derived(self, _OF_BUDGETS, scenario=scenario, setup=derived(self.setup, plan=plan))
+        return derived(
+            self, _OF_ANY_BUDGETS, scenario=scenario, setup=derived(self.setup, _SETS_UP, plan=plan)
+        )
 
     @abstractmethod
     def replay(self, streams: Streams) -> Replay:
@@ -316,8 +318,9 @@ class PreparedCell(ABC):
             )
 
 
-#: What of a cell depends on its budgets.
-_OF_BUDGETS = ("observers", "agents", "warnings", "assessment", "together")
+#: What of a cell, and of its set-up, does not depend on its budgets.
+_OF_ANY_BUDGETS = ("_is_void", "rho", "metrics", "_draws", "_replay", "_groups", "_owners")
+_SETS_UP = ("_sources", "limits", "lost_releases")
 
 
 def privacy_of(plan: Plan) -> PrivacyOfAgents:
