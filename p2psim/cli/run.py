@@ -45,7 +45,7 @@ _AS_GIVEN = ("jobs", "overwrite", "executor", "scheduler", "check_events", "conf
 )
 def run(args: argparse.Namespace) -> None:
     """``p2psim run``."""
-    from p2psim.core.compiled import is_compiled
+    from p2psim.core.files import is_compiled
     from p2psim.runs.runner import run
     from p2psim.scenario.notices import is_repeated
 

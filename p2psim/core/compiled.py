@@ -18,9 +18,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache, partial, update_wrapper
 from typing import Any, Literal
 
-from p2psim.core.files import cache_directory as cache_directory
-from p2psim.core.files import is_compiled as is_compiled
-from p2psim.core.files import kernels_made_in
+from p2psim.core.files import cache_directory, prepared_cache
 from p2psim.core.interrupts import interrupted_afterwards
 
 
@@ -238,10 +236,10 @@ def _parts() -> tuple[Any, Any]:
             self._finalized = True
 
     class Kept(CompileResultCacheImpl):
-        def reduce(self, made: Any) -> Any:
-            made.fndesc.typemap = made.fndesc.calltypes = None
-            code = made.library._get_module_for_linking().as_bitcode()
-            return code, made.fndesc, made.environment, made.signature, made.reload_init
+        def reduce(self, compiled: Any) -> Any:
+            compiled.fndesc.typemap = compiled.fndesc.calltypes = None
+            code = compiled.library._get_module_for_linking().as_bitcode()
+            return code, compiled.fndesc, compiled.environment, compiled.signature, compiled.reload_init
 
         def rebuild(self, context: Any, kept: Any) -> Any:
             code, described, environment, signature, begins = kept
@@ -370,7 +368,7 @@ def _cached_here(folder: str = "") -> Iterator[None]:
     # Numba asks for the directory at this moment and never again; other code keeps its own.
     before = config.CACHE_DIR, getattr(config, "CACHE_LOCATOR_CLASSES", "")
     # Numba would import what a file .numba_config.yaml in the current folder names here.
-    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(kernels_made_in(cache_directory()) / folder), ""
+    config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(prepared_cache(cache_directory()) / folder), ""
     try:
         yield
     finally:

@@ -234,7 +234,7 @@ def is_compiled() -> bool:
 
 
 @lru_cache(maxsize=1)
-def kernels_made_in(directory: Path) -> Path:
+def prepared_cache(directory: Path) -> Path:
     """Make the directory, and remove those of other sources that have not been used for long."""
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):

@@ -94,7 +94,7 @@ class OneOf(Options):
         return self
 
 
-_Made = TypeVar("_Made")
+_Original = TypeVar("_Original")
 
 
 @cache
@@ -104,14 +104,14 @@ def _computed(kind: Any) -> frozenset[str]:
     return frozenset(name for pairs in several for name, value in pairs if isinstance(value, cached_property))
 
 
-def derived(made: _Made, keep: Collection[str] = (), **fields: Any) -> _Made:
+def derived(original: _Original, keep: Collection[str] = (), **fields: Any) -> _Original:
     """The same dataclass with other values of fields; of what it has computed it keeps what does not depend on these.
 
     What is not named is computed anew: to forget a name costs time, and never gives what belongs to other values.
     """
-    kind: Any = type(made)
+    kind: Any = type(original)
     other, computed = object.__new__(kind), _computed(kind)
-    kept = {name: value for name, value in vars(made).items() if name in keep or name not in computed}
+    kept = {name: value for name, value in vars(original).items() if name in keep or name not in computed}
     vars(other).update(kept | fields)
     return other
 

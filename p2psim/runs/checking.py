@@ -281,7 +281,7 @@ def check_scenario(
     """
     from threadpoolctl import threadpool_limits
 
-    from p2psim.core.compiled import is_compiled
+    from p2psim.core.files import is_compiled
     from p2psim.scenario.cells import cells
 
     jobs, began = jobs or available_cores(), time.perf_counter()

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from p2psim.core.compiled import cache_directory
 from p2psim.core.errors import Fault, InputError
+from p2psim.core.files import cache_directory
 from p2psim.runs.progress import time_in_words
 from p2psim.runs.system import available_cores, available_memory, peak_memory, sized
 from p2psim.scenario.model import Cell, Scenario

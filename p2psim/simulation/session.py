@@ -161,15 +161,8 @@ class Session:
             if draws_anew(scenario):
                 key = id(scenario), replica
         if key not in self.cells:
-            (_, of_replica), (_, its_case, last) = next(
-                reversed(self.cells.items()), (key, (None, None, None))
-            )
-            made = (
-                last.like(scenario)
-                if last is not None and of_replica == key[1] and its_case is case
-                else None
-            )
-            self.cells[key] = scenario, case, made or adapter_of(scenario).cell(scenario, case, replica)
+            similar = self._like_the_last(scenario, case, key[1])
+            self.cells[key] = scenario, case, similar or adapter_of(scenario).cell(scenario, case, replica)
             if key[1] is not None:
                 # The cells of a replica follow each other: those of others, and their data, can go.
                 for other in [other for other in self.cells if other[1] not in (None, replica)]:
@@ -178,6 +171,13 @@ class Session:
         while len(self.cells) > KEPT_CELLS:
             self.cells.popitem(last=False)
         return self.cells[key][1:]
+
+    def _like_the_last(self, scenario: Scenario, case: PreparedData, replica: int | None) -> Any:
+        """The cell of a scenario that differs in budgets alone from that of the last one; None for any other."""
+        if not self.cells:
+            return None
+        (_, of_replica), (_, its_case, last) = next(reversed(self.cells.items()))
+        return last.like(scenario) if of_replica == replica and its_case is case else None
 
 
 def draws_anew(scenario: Scenario) -> bool:

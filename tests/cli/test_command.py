@@ -134,9 +134,9 @@ def test_a_process_that_has_done_its_command_looks_through_nothing_more(scenario
 def test_quiet_leaves_nothing_but_warnings(
     scenario: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from p2psim.core import compiled
+    from p2psim.core import files
 
-    monkeypatch.setattr(compiled, "is_compiled", lambda: False)
+    monkeypatch.setattr(files, "is_compiled", lambda: False)
     for quiet in ([], ["--quiet"]):
         assert main(["run", scenario, "--jobs", "1", "--out", f"run{len(quiet)}", *quiet]) == 0
         lines = capsys.readouterr().err.splitlines()

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from threadpoolctl import threadpool_info
 
 from p2psim.cli.main import main
-from p2psim.core import compiled
+from p2psim.core import files
 from p2psim.core.errors import SimulationError
 from p2psim.runs import batches, pilot
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, run_batch
@@ -345,7 +345,7 @@ def test_command_tells_the_time_or_why_not(
     assert main(["check", str(path)]) == 0
     said = capsys.readouterr().out.splitlines()[2]
     assert said == "time: not estimated (the pilot failed, as a run will: the model is not finite)"
-    monkeypatch.setattr(compiled, "is_compiled", lambda: False)
+    monkeypatch.setattr(files, "is_compiled", lambda: False)
     monkeypatch.setattr(pilot, "estimate_runtime", fail)
     assert main(["check", str(path)]) == 0
     assert "kernels are not compiled yet" in capsys.readouterr().out.splitlines()[2]
