@@ -5,8 +5,7 @@ compiled into it: after an upgrade it could go on running what is no longer writ
 that is named after all sources that are compiled.
 
 With every function that a kernel calls numba would compile a way in for Python and another for C, in a sixth of all the
-time that compiling takes, though Python calls few of these functions. What numba knows of a function is put together
-when it is first called: a process imports hundreds of them and calls few.
+time of compiling. What numba knows of a function is put together when it is first called: many are imported.
 """
 
 import contextlib
@@ -258,7 +257,10 @@ def _parts() -> tuple[Any, Any]:
 
 
 def njit(
-    inline: Literal["never", "always"] = "never", forceinline: bool = False, allocates: bool = True
+    inline: Literal["never", "always"] = "never",
+    forceinline: bool = False,
+    allocates: bool = True,
+    error_model: Literal["python", "numpy"] = "python",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: compile without Python objects when first called, and keep the machine code.
 
@@ -269,13 +271,16 @@ def njit(
     forceinline : bool
         Whether to paste its machine code into those that call it: with types known, code for what is None is left out.
     allocates : bool
-        Whether it makes arrays, or returns some. Where not, nobody counts who holds those that it is given: each time
-        that an array is taken out of a tuple this would take as long as twenty additions.
+        Whether it makes arrays, or returns some. Where not, nobody counts who holds those that it is given: that takes
+        as long as twenty additions each time that an array is taken out of a tuple.
+    error_model : {"python", "numpy"}
+        Whether a division by zero is an error, or infinite: what may fail is not done for several numbers at a time.
     """
     _hold_interrupts()
+    options = {"inline": inline, "forceinline": forceinline, "_nrt": allocates, "error_model": error_model}
 
     def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
-        return Kernel(function, {"inline": inline, "forceinline": forceinline, "_nrt": allocates}, _keep)
+        return Kernel(function, options, _keep)
 
     return compile_later
 

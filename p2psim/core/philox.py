@@ -25,13 +25,16 @@ _W0 = np.uint64(0x9E3779B97F4A7C15)
 _W1 = np.uint64(0xBB67AE8584CAA73B)
 _TO_DOUBLE = 1.0 / 9007199254740992.0  # 2**-53
 _TURN = 2.0 * math.pi
+# Bits of √½, of 1 and of 2**52; ln 2 in two parts, of which whole multiples of the higher are exact.
+_ROOT_OF_HALF = np.uint64(0x3FE6A09E667F3BCD)
+_BIAS = np.uint64(0x3FF0000000000000)
+_POWER_52 = np.uint64(0x4330000000000000)
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
-@njit()
-def philox_block(key, agent, block, series=0, lane=0):  # type: ignore[no-untyped-def]
-    """Four 64 bit words: block ``block`` (from 0) of a series of a lane of the stream of ``agent``."""
+@njit(inline="always")
+def _block_here(k0, k1, agent, block, series, lane):  # type: ignore[no-untyped-def]
     c0, c1, c2, c3 = np.uint64(block) + np.uint64(1), np.uint64(series), np.uint64(agent), np.uint64(lane)
-    k0, k1 = key[0], key[1]
     for _ in range(10):
         high0, low0 = high_product(_M0, c0), _M0 * c0
         high1, low1 = high_product(_M1, c2), _M1 * c2
@@ -39,6 +42,12 @@ def philox_block(key, agent, block, series=0, lane=0):  # type: ignore[no-untype
         k0 += _W0
         k1 += _W1
     return c0, c1, c2, c3
+
+
+@njit()
+def philox_block(key, agent, block, series=0, lane=0):  # type: ignore[no-untyped-def]
+    """Four 64 bit words: block ``block`` (from 0) of a series of a lane of the stream of ``agent``."""
+    return _block_here(key[0], key[1], agent, block, series, lane)
 
 
 @njit(inline="always")
@@ -60,26 +69,50 @@ def exponential(key, agent, place):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _laplace_of(u):  # type: ignore[no-untyped-def]
+def _log(x):  # type: ignore[no-untyped-def]
+    """Natural logarithm of a normal number x > 0, less than one unit in the last place off.
+
+    With x = 2**k (1 + f) and √½ ≤ 1 + f < √2 it is k ln 2 + ln(1 + f), the latter by the polynomial in s = f / (2 + f)
+    of fdlibm (Sun Microsystems 1993, ``e_log.c``). Nothing branches and nothing is called, so that the processor works
+    on several numbers at a time, which it cannot with ``math.log``; and it is the same on all processors.
+    """
+    bits = np.float64(x).view(np.uint64)
+    exponent = (bits - _ROOT_OF_HALF + _BIAS) >> np.uint64(52)
+    k = np.uint64(exponent | _POWER_52).view(np.float64) - (4503599627370496.0 + 1023.0)
+    f = np.uint64(bits - (exponent << np.uint64(52)) + _BIAS).view(np.float64) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    w = z * z
+    even = w * (0.3999999999940941908 + w * (0.2222219843214978396 + w * 0.1531383769920937332))
+    odd = z * (
+        0.6666666666666735130
+        + w * (0.2857142874366239149 + w * (0.1818357216161805012 + w * 0.1479819860511658591))
+    )
+    half = 0.5 * f * f
+    return k * _LN2_HIGH - ((half - (s * (half + even + odd) + k * _LN2_LOW)) - f)
+
+
+@njit(inline="always")
+def laplace_quantile(u):  # type: ignore[no-untyped-def]
     """Inverse distribution function of the unit Laplace law, with u in [0, 1); zero stands for 2**-54.
 
     Which half u lies in nobody can predict, so that nothing branches on it: it gives the logarithm its sign. The lesser
     of u and 1 − u is found without rounding.
     """
-    size = math.log(2.0 * (0.5 - abs(u - 0.5))) if u > 0.0 else -37.42994775023705
-    return size * (1.0 - 2.0 * (u >= 0.5))
+    lesser = 0.5 - abs(u - 0.5)
+    return _log(2.0 * lesser if u > 0.0 else 2.0**-54) * (1.0 - 2.0 * (u >= 0.5))
 
 
-@njit()
+@njit(error_model="numpy")
 def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` (rows, p) with Laplace noise of scale one: row r is release numbers[r] of agents[r].
 
     A release takes whole blocks of four words, so that each can be drawn alone.
     """
     unit_uniform(key, agents, numbers, out)
-    for r in range(len(out)):
-        for a in range(out.shape[1]):
-            out[r, a] = _laplace_of(out[r, a])
+    flat = out.reshape(out.size)
+    for i in range(flat.size):
+        flat[i] = laplace_quantile(flat[i])
 
 
 @njit(inline="always")
@@ -121,12 +154,17 @@ def unit_uniform(key, agents, numbers, out):  # type: ignore[no-untyped-def]
     The same words as in `unit_laplace`.
     """
     rows, p = out.shape
-    blocks = (p + 3) >> 2
+    blocks, k0, k1 = (p + 3) >> 2, key[0], key[1]
     for r in range(rows):
         for b in range(blocks):
-            words = philox_block(key, agents[r], numbers[r] * blocks + b, 0, 0)
-            for lane in range(min(4, p - (b << 2))):
-                out[r, (b << 2) + lane] = unit(words[lane])
+            words = _block_here(k0, k1, agents[r], numbers[r] * blocks + b, 0, 0)
+            column = b << 2
+            if column + 4 <= p:
+                out[r, column], out[r, column + 1] = unit(words[0]), unit(words[1])
+                out[r, column + 2], out[r, column + 3] = unit(words[2]), unit(words[3])
+            else:
+                for lane in range(p - column):
+                    out[r, column + lane] = unit(words[lane])
 
 
 @njit()

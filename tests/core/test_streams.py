@@ -1,16 +1,26 @@
 """Compiled streams are NumPy's Philox at an address; every part of the address matters."""
 
+import decimal
 import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from p2psim.core.philox import exponential, philox_block, uniform, unit_gaussian, unit_laplace, unit_uniform
+from p2psim.core.compiled import njit
+from p2psim.core.philox import (
+    exponential,
+    laplace_quantile,
+    philox_block,
+    uniform,
+    unit_gaussian,
+    unit_laplace,
+    unit_uniform,
+)
 from p2psim.core.randomness import PURPOSES, Rewound, Streams, generator, stream_key
 
 
@@ -46,9 +56,19 @@ def box_muller(u: np.ndarray) -> np.ndarray:
     return np.array(drawn)
 
 
-def laplace_quantile(u: np.ndarray) -> np.ndarray:
-    """Unit Laplace quantiles by the sign formula."""
-    return -np.sign(u - 0.5) * np.log1p(-2 * np.abs(u - 0.5))
+def exact_laplace_quantile(u: float) -> float:
+    """Unit Laplace quantile with 50 digits, rounded once."""
+    with decimal.localcontext(prec=50):
+        lesser = min(decimal.Decimal(u), 1 - decimal.Decimal(u)) or decimal.Decimal(2) ** -55
+        return float((2 * lesser).ln() * (1 if u < 0.5 else -1))
+
+
+@njit(error_model="numpy")
+def laplace_quantiles(u):  # type: ignore[no-untyped-def]
+    out = np.empty(u.size)
+    for i in range(u.size):
+        out[i] = laplace_quantile(u[i])
+    return out
 
 
 class TestEqualsNumPy:
@@ -100,8 +120,25 @@ class TestEqualsNumPy:
         unit_laplace(key, np.full(3, agent), np.arange(row, row + 3), drawn)
         for r in range(3):
             u = numpy_uniforms(key, agent, (row + r) * blocks * WORDS_PER_BLOCK, p)
-            # Near the median the quantile is small beside the rounding of u: an absolute floor of 1e-15.
-            np.testing.assert_allclose(drawn[r], laplace_quantile(u), rtol=1e-14, atol=1e-15)
+            assert drawn[r].tolist() == laplace_quantiles(u).tolist()
+            np.testing.assert_array_max_ulp(
+                drawn[r], np.array([exact_laplace_quantile(x) for x in u.tolist()])
+            )
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(st.integers(0, 2**53 - 1), min_size=1, max_size=9))
+    @example([0, 1, 2, 2**51, 2**52 - 1, 2**52, 2**52 + 1, 2**53 - 2, 2**53 - 1])
+    @example(
+        [int(2**52 * 0.5**0.5) + i for i in range(-4, 5)]
+    )  # where the logarithm takes the next power of two
+    def test_laplace_quantiles_are_right_to_the_last_place(self, words: list[int]) -> None:
+        u = np.array(words) * 2.0**-53
+        exact = np.array([exact_laplace_quantile(x) for x in u.tolist()])
+        np.testing.assert_array_max_ulp(laplace_quantiles(u), exact)
+        # Whatever the processor does at a time, and whatever it calls instead.
+        assert laplace_quantiles(u).tolist() == [
+            float(laplace_quantiles(u[i : i + 1])[0]) for i in range(u.size)
+        ]
 
     @settings(max_examples=30, deadline=None)
     @given(key=KEYS, agent=AGENTS, row=st.integers(0, 10**5), p=st.integers(1, 9))
