@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from p2psim.audit.algorithms import system_of
 from p2psim.audit.audit_run import MOST_RELEASES, Trial, audit_system
@@ -15,6 +14,7 @@ from p2psim.audit.starts import MOST_MINIMISATIONS, StartSystem, audit_start
 from p2psim.audit.system import AuditSystem
 from p2psim.core.errors import InputError, check_place
 from p2psim.core.options import INT32
+from p2psim.core.process import one_thread
 from p2psim.privacy.shares import Releases
 from p2psim.runs.pilot import refuse_excess
 from p2psim.scenario.cells import cells
@@ -112,7 +112,7 @@ def audit(
     # As in a run: last digits must not depend on the number of threads, which small matrices only wait for.
     with (
         tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True) as directory,
-        threadpool_limits(limits=1),
+        one_thread(None),
     ):
         grid = cells(scenario, confirm_cells=confirm_cells)
         refuse_excess(scenario, grid, confirm_cells)

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import sys
         from contextlib import nullcontext
 
-        from p2psim.core.interrupts import ignore_interrupts_afterwards, leave_at_once
+        from p2psim.core.process import ignore_interrupts_afterwards, leave_at_once
 
         if is_process:
             _start_fast()
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _done(arguments, lines, is_process)
     except KeyboardInterrupt:
         if not lines:
-            from p2psim.core.interrupts import say_interrupted
+            from p2psim.core.process import say_interrupted
 
             say_interrupted()
         return INTERRUPTED
@@ -98,8 +98,8 @@ def _done(arguments: Sequence[str], lines: bool, is_process: bool) -> int:
 
     from p2psim.cli.catalogue import complete
     from p2psim.core.errors import InputError, P2PSimError
-    from p2psim.core.interrupts import ended_as_interrupted, leave_at_once
     from p2psim.core.printing import complain
+    from p2psim.core.process import ended_as_interrupted, leave_at_once
 
     def end(message: object, code: int) -> int:
         complain(message, "error" if lines else "p2psim", lines)

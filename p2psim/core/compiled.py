@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache, partial, update_wrapper
 from typing import Any, Literal
 
 from p2psim.core.files import cache_directory, prepared_cache
-from p2psim.core.interrupts import interrupted_afterwards
+from p2psim.core.process import interrupted_afterwards
 
 
 class Kernel:

@@ -26,9 +26,9 @@ from pydantic import (
 from p2psim.core.agent_names import AgentNames, some
 from p2psim.core.errors import MeaningError, OptionError
 from p2psim.core.faults import faults_of
-from p2psim.core.interrupts import interrupted_afterwards
 from p2psim.core.nodes import placed
 from p2psim.core.printing import exact
+from p2psim.core.process import interrupted_afterwards
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass

@@ -11,7 +11,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticKnownError, SchemaValidator, core_schema
 
 from p2psim.core.faults import schema_of
-from p2psim.core.interrupts import interrupted_afterwards
+from p2psim.core.process import interrupted_afterwards
 from p2psim.core.registry import parts
 
 

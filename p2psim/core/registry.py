@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, TypeVar, get_args
 
 from p2psim.core.errors import InputError, first_line
-from p2psim.core.interrupts import interrupted_afterwards
+from p2psim.core.process import interrupted_afterwards
 
 #: Kinds of parts, and the key or option that names one.
 KINDS: Mapping[str, str] = {
@@ -341,9 +341,8 @@ def _imported(name: str) -> ModuleType:
 
 
 def _origin(name: str) -> dict[str, str | None]:
-    packages = _packages(tuple(sys.path)).get(name.partition(".")[0], [])
-    package = packages[0] if packages else None
     file = getattr(sys.modules[name], "__file__", None)
+    package = _package_of(name.partition(".")[0], tuple(sys.path))
     return {
         "package": package,
         "version": metadata.version(package) if package else None,
@@ -351,7 +350,19 @@ def _origin(name: str) -> dict[str, str | None]:
     }
 
 
-@lru_cache(maxsize=1)
-def _packages(path: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """Packages on ``path``, which is `sys.path`, by the modules they install: all their lists of files are read."""
-    return metadata.packages_distributions()
+@lru_cache(maxsize=64)
+def _package_of(module: str, path: tuple[str, ...]) -> str | None:
+    """The package on ``path``, which is `sys.path`, that installs a module that is imported by one word.
+
+    As `importlib.metadata.packages_distributions` finds it, which asks of every file of every package whether it is
+    there: with many of them that takes a second.
+    """
+    starts = f"{module}/", f"{module}."
+    for package in metadata.distributions():
+        if (names := package.read_text("top_level.txt")) is not None:
+            found = module in names.split()
+        else:
+            found = any(line.startswith(starts) for line in (package.read_text("RECORD") or "").splitlines())
+        if found:
+            return str(package.metadata["Name"])
+    return None

@@ -5,16 +5,14 @@ test records are set aside; labels are centred by owner; features are made; x is
 fitted on the public rows alone, so that it costs owners no privacy; the exceptions are named in ``data_dependent``.
 """
 
-import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from p2psim.core.errors import MeaningError
+from p2psim.core.process import one_thread
 from p2psim.core.randomness import generator, stream_key
 from p2psim.core.text_tables import refuse_repeated
 from p2psim.data.classes import SIGNS, Column, owners_of, with_classes
@@ -90,19 +88,6 @@ class Prepared:
     def class_count(self) -> int:
         """Number C of classes: 0 where labels are numbers, 2 where they are ±1."""
         return len(self.class_names)
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """Have linear algebra use one thread: sums must not depend on how many a worker may use."""
-    return _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
-
-
-@lru_cache(maxsize=1)
-def _libraries(modules: int) -> Any:
-    """Libraries that have threads, looked for where modules came since: it takes as long as a small simulation."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def prepare(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.errors import MeaningError
+from p2psim.core.process import one_thread
 from p2psim.network.changes import rounds_of
 from p2psim.network.graph import Graph, components
 from p2psim.network.mixing import mixing_matrix
@@ -92,9 +93,7 @@ def spectral_facts(links: Graph) -> dict[str, float]:
     MeaningError
         If the graph changes and is not known to come back.
     """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):  # last digits must not depend on the number of threads
+    with one_thread():  # last digits must not depend on the number of threads
         return _facts(links) if links.changes is None else _facts_of_period(links)
 
 

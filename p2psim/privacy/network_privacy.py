@@ -26,6 +26,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from p2psim.core.process import one_thread
 from p2psim.privacy.accounting.classical import gaussian_epsilon
 
 #: A direction that stands out from those already seen by less than this part of a unit vector is none.
@@ -288,11 +289,9 @@ def shares(weights: Any, steps: int, colluders: Sequence[int] = ()) -> Shares:
     colluders : sequence of int
         Agents whose views are added to everybody's.
     """
-    from threadpoolctl import threadpool_limits
-
     many = isinstance(weights, list | tuple)
     n = weights[0].shape[0] if many else weights.shape[0]
-    with threadpool_limits(limits=1, user_api="blas"):  # last digits must not depend on the number of threads
+    with one_thread():  # last digits must not depend on the number of threads
         views = [
             view_of_many(weights[:steps], [v, *colluders]) if many else view(weights, [v, *colluders], steps)
             for v in range(n)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from p2psim.core.errors import InputError, P2PSimError, SimulationError
+from p2psim.core.process import one_thread
 from p2psim.core.registry import load_parts
 from p2psim.runs.invocations import Meter, Resources
 from p2psim.runs.parts import EncodedPart, RunKey, StoredPart, archive_bytes, encode
@@ -125,8 +126,6 @@ def run_batch(
     prepare : bool
         Prepare the data first, where the workspace is not the parent's.
     """
-    from threadpoolctl import threadpool_limits
-
     try:
         load_parts(*options.parts)
     except InputError as error:
@@ -136,7 +135,7 @@ def run_batch(
     data: dict[str, bytes] = {}
     stopped: BaseException | None = None
     # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
-    with _ONE_AT_A_TIME, threadpool_limits(limits=1):
+    with _ONE_AT_A_TIME, one_thread(None):
         start, meter = time.perf_counter(), Meter()
         turns = deque(turns_of(cells, items, workspace, options, prepare))
         while turns:

@@ -20,6 +20,7 @@ from p2psim.core.printing import (
     print_table,
     print_wrapped,
 )
+from p2psim.core.process import one_thread
 from p2psim.runs.pilot import Pilot, estimate_runtime, refuse_excess, refuse_length
 from p2psim.runs.progress import time_range
 from p2psim.runs.system import available_cores, sized
@@ -221,15 +222,13 @@ def assess_cells(
     InputError
         With everything that is wrong in any cell, each with its place in the file.
     """
-    from threadpoolctl import threadpool_limits
-
     from p2psim.scenario.partly import faults_of_files
     from p2psim.simulation.simulate import check
 
     faults: dict[Fault, None] = {}
     facts, agents = list[Assessment](), 0
     # What is prepared here is simulated with: sums must not depend on the number of threads.
-    with threadpool_limits(limits=1):
+    with one_thread(None):
         for cell in grid:
             try:
                 case = workspace.case(cell.scenario, 0)
@@ -279,8 +278,6 @@ def check_scenario(
     InputError
         With everything that is wrong.
     """
-    from threadpoolctl import threadpool_limits
-
     from p2psim.core.files import is_compiled
     from p2psim.scenario.cells import cells
 
@@ -299,7 +296,7 @@ def check_scenario(
         elif pilot:
             try:
                 # As in a run: with more threads, BLAS takes several times as long where models are small.
-                with threadpool_limits(limits=1):
+                with one_thread(None):
                     estimate = estimate_runtime(scenario, grid, facts, workspace, jobs, started=started)
             except Exception as error:
                 why = f"the pilot failed, as a run will: {first_line(error)}"

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from p2psim.core.errors import InputError
 from p2psim.core.options import Index, Options, given
+from p2psim.core.process import one_thread
 from p2psim.runs.parts import tables_of
 from p2psim.runs.tables import SWEPT_TABLES, WIDE, rank
 from p2psim.scenario.cells import cells
@@ -121,8 +122,6 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     >>> int((simulated.events["kind"] == "commit").sum()), len(simulated.ledger)
     (40, 3)
     """
-    from threadpoolctl import threadpool_limits
-
     refuse_untuned(scenario)
     chosen, grid = given(_Chosen, replica=replica, cell=cell), cells(scenario)
     if chosen.cell >= len(grid):
@@ -131,7 +130,7 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     record = which.scenario.record.model_copy(update={"events": True, "models": True})
     whole = which.scenario.model_copy(update={"record": record})
     # BLAS sums in an order that depends on its number of threads: one, as in a run.
-    with threadpool_limits(limits=1):
+    with one_thread(None):
         outcome = simulation.simulate(whole, chosen.replica, simulation.SESSION.workspace)
     tables = {}
     for name, pieces in tables_of([outcome]).items():

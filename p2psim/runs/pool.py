@@ -31,7 +31,7 @@ from typing import Any
 
 from p2psim.core.compiled import load_numba
 from p2psim.core.errors import InputError, SimulationError, first_line
-from p2psim.core.interrupts import ENDINGS
+from p2psim.core.process import ENDINGS
 from p2psim.runs.batches import BatchOptions, BatchResult, Item, Schedule, given_up, run_batch
 from p2psim.runs.system import (
     OF_WORKERS,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from p2psim.core.errors import InputError
-from p2psim.core.interrupts import ENDINGS
+from p2psim.core.process import ENDINGS
 
 #: None on Windows.
 fcntl: Any

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from p2psim.core.errors import SimulationError
+from p2psim.core.process import one_thread
 from p2psim.core.registry import place_of
 from p2psim.learning.graph.metrics import GRAPH_FACTS, GRAPH_METRICS, Snapshot
 from p2psim.learning.graph.optimum import minimum
@@ -229,8 +230,6 @@ def verify_replica(
     SimulationError
         If two reference replays differ though nothing was scaled.
     """
-    from threadpoolctl import threadpool_limits
-
     adapter, streams = adapter_of(scenario), streams_of(scenario, replica)
     counted = tuple(entry for entry in series if entry.metric in NETWORK_METRICS)
     spent = tuple(entry for entry in series if entry.metric in SPENDING)
@@ -245,7 +244,7 @@ def verify_replica(
     ]
     recorded = RecordedReplica(streams, events, noise, marks, learned, models)
     # As in a run: last digits must not depend on the number of threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         compared = list(cell.verify(recorded))
         values = sum(pair.recorded.size for pair in (*exact, *compared))
         miscounted = max((pair.difference for pair in exact), default=0.0)

@@ -21,7 +21,8 @@ from typing import IO, Any
 import numpy as np
 
 from p2psim.core.compiled import unwritten
-from p2psim.data.prepare import one_thread, prepare
+from p2psim.core.process import one_thread
+from p2psim.data.prepare import prepare
 from p2psim.scenario.cells import content
 from p2psim.scenario.fields import explicit
 from p2psim.scenario.model import Scenario

@@ -18,6 +18,7 @@ import numpy as np
 
 from p2psim.core.errors import InputError
 from p2psim.core.printing import exact
+from p2psim.core.process import one_thread
 from p2psim.network.graph import Graph
 from p2psim.network.mixing import mixing_matrix
 
@@ -72,9 +73,7 @@ def neighbour_facts(links: Graph) -> dict[str, float]:
     """
     if links.star or links.agents > MOST:
         return {}
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):  # last digits must not depend on the number of threads
+    with one_thread():  # last digits must not depend on the number of threads
         mixing = mixing_matrix(links, "metropolis")
         names = {f"effective_neighbours_{gamma * 100:.0f}": gamma for gamma in FACTS}
         return {name: effective_neighbours(mixing, gamma) for name, gamma in names.items()}

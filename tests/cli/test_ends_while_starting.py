@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from p2psim.core.interrupts import leave_at_once
+from p2psim.core.process import leave_at_once
 
 STARTING = """
 import os, signal
-from p2psim.core.interrupts import leave_at_once
+from p2psim.core.process import leave_at_once
 with leave_at_once(130):
     signal.raise_signal(int(os.sys.argv[1]))
 print("went on")

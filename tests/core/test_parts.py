@@ -94,22 +94,39 @@ def test_the_manifest_is_told_which_file_a_module_was(tmp_path: Path) -> None:
     }
 
 
-def test_installed_packages_are_looked_through_once_for_all_modules(
+def test_installed_packages_are_looked_through_once_for_each_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their lists of files are long: a tenth of a second, for each module of each run, it would be."""
+    """Their lists of files are long."""
     from importlib import metadata
 
-    whole, looks = metadata.packages_distributions, []
-    monkeypatch.setattr(metadata, "packages_distributions", lambda: looks.append(1) or whole())
     declare(tmp_path, "declared")
     registry.load_installed()
     registry.load_parts("mine")
+    whole, looks = metadata.distributions, []
+    monkeypatch.setattr(metadata, "distributions", lambda: looks.append(1) or whole())
     for _ in range(3):
         origins = registry.origins([])
         assert [origin["package"] for origin in origins.values()] == ["declared-parts", None]
     assert registry.version_of("declared")[0] == "1.2"
-    assert len(looks) == 1
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize("top_level", [True, False])
+def test_the_package_of_a_module_is_the_one_that_installs_it(tmp_path: Path, top_level: bool) -> None:
+    """As the standard library finds it, which looks at every file of every package."""
+    from importlib import metadata
+
+    declare(tmp_path, "declared")
+    if not top_level:
+        (tmp_path / "declared_parts-1.2.dist-info" / "top_level.txt").unlink()
+    names = ["declared", "numpy", "simpy", "dateutil", "typing_extensions", "mine"]
+    registry.load_parts(*names)
+    known = metadata.packages_distributions()
+    assert {name: origin["package"] for name, origin in registry.origins([]).items()} == {
+        name: known.get(name, [None])[0] for name in names
+    }
+    assert known["declared"] == ["declared-parts"]
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)

@@ -235,7 +235,7 @@ def test_libraries_that_are_loaded_later_have_one_thread_too() -> None:
     script = (
         "import numpy\n"
         "from threadpoolctl import threadpool_info\n"
-        "from p2psim.data.prepare import one_thread\n"
+        "from p2psim.core.process import one_thread\n"
         "def threads(): return [one['num_threads'] for one in threadpool_info() if one['user_api'] == 'blas']\n"
         "with one_thread(): print(*threads())\n"
         "import scipy.linalg\n"

@@ -95,7 +95,9 @@ def test_a_new_part_works(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def test_and_use() -> int:
         sys.path.insert(0, str(tmp_path))
-        failed = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_my_part.py"])
+        # At its end that plugin collects garbage several times, of all that the tests before have left.
+        plugins = [f"-pno:{name}" for name in ("cacheprovider", "xdist", "unraisableexception")]
+        failed = pytest.main(["-q", *plugins, "test_my_part.py"])
         failed = failed or main(["run", "mine.yaml", "--jobs", "1", "--parts", "my_part"])
         return failed or main(["plot", "runs/mine", *plotted.get(kind, ()), "--parts", "my_part"])
 

@@ -3,12 +3,20 @@
 All are written with the Mills ratio R = (1 − Φ)/φ, so that nothing cancels where the curve is far in a tail.
 """
 
+from functools import cache
+
 import numpy as np
 
 #: Below this μ the difference of two Mills ratios is integrated, since it would cancel.
 _NARROW = 0.5
 #: Nodes of the quadrature, exact to 1e-16 on intervals of that length.
 _NODES = 10
+
+
+@cache
+def _legendre() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of the quadrature on [−1, 1], which NumPy finds anew in each call."""
+    return np.polynomial.legendre.leggauss(_NODES)
 
 
 def gaussian_delta(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
@@ -34,7 +42,7 @@ def gaussian_delta(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
         height = np.exp(-(a**2) / 2) / np.sqrt(2 * np.pi)
         result = np.empty(mu.shape)
         narrow = mu < _NARROW
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        nodes, weights = _legendre()
         inside = a[narrow, None] + mu[narrow, None] * (nodes + 1) / 2
         result[narrow] = height[narrow] * mu[narrow] / 2 * (_less_than_one(inside) @ weights)
         right = ~narrow & (a >= 0)
@@ -101,7 +109,7 @@ def _log_expm1(x: np.ndarray) -> np.ndarray:
 
 def _mills_fall(a: np.ndarray, width: np.ndarray) -> np.ndarray:
     """R(a) − R(a + w), for a ≥ −1: the integral of 1 − xR(x), where the difference would cancel."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = _legendre()
     near = np.minimum(width, _NARROW)[..., None] * (nodes + 1) / 2
     narrow = width / 2 * (_less_than_one(np.maximum(a, -1.0)[..., None] + near) @ weights)
     return np.where(width <= _NARROW, narrow, _mills(a) - _mills(a + width))

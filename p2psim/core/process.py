@@ -1,9 +1,12 @@
-"""Ends of a command from outside: an interrupt while it starts, and the signals that end it as an interrupt does."""
+"""A process: how it is ended from outside, while it starts too, and how many threads linear algebra has in it."""
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import lru_cache
+from typing import Any
 
 #: How a process is asked to end: by a service manager, or since its terminal has gone (not on Windows).
 ENDINGS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -93,3 +96,22 @@ def ended_as_interrupted() -> Iterator[None]:
     ours = [ending for ending in ENDINGS if signal.getsignal(ending) is signal.SIG_DFL]
     with _handled(ours, interrupt):
         yield
+
+
+def one_thread(libraries: str | None = "blas") -> AbstractContextManager[object]:
+    """Have linear algebra use one thread while a block runs: sums must not depend on how many a process may use.
+
+    Parameters
+    ----------
+    libraries : {"blas", "openmp"} or None
+        Which of them; None for all that have threads.
+    """
+    return _libraries(len(sys.modules)).limit(limits=1, user_api=libraries)
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """Libraries that have threads, looked for where modules came since: it takes as long as a small simulation."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
