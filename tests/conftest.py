@@ -1,5 +1,6 @@
 """What all tests share: the same examples of properties in every run, and only the parts that ship unless asked for."""
 
+import gc
 import os
 import signal
 import sys
@@ -58,3 +59,9 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 @pytest.fixture(scope="module", autouse=True)
 def _examples_only_where_they_are_named(request: pytest.FixtureRequest) -> None:
     _show_examples_only_where_they_are_named(Path(request.module.__file__))
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: nobody need look through it for garbage."""
+    gc.collect()
+    gc.freeze()

@@ -99,11 +99,11 @@ def test_a_rule_for_replicas_gives_a_range() -> None:
 
 
 def test_a_machine_that_becomes_busy_gives_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a clock of our own: a look takes a millisecond, and from the half of the pilot on three."""
+    """With a clock of our own: a look takes five milliseconds, and from the half of the pilot on three times as long."""
     now = [0.0]
 
     def look() -> float:
-        now[0] += 0.001 if now[0] < 0.5 else 0.003
+        now[0] += 0.005 if now[0] < 0.5 else 0.015
         return now[0]
 
     study = small.scenario(replicas=100_000)
