@@ -99,7 +99,7 @@ def test_a_rule_for_replicas_gives_a_range() -> None:
 
 
 def test_a_machine_that_becomes_busy_gives_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a clock of our own: a look takes five milliseconds, and from the half of the pilot on three times as long."""
+    """With a clock of our own: a look takes 5 ms, and from the half of the pilot on three times as long."""
     now = [0.0]
 
     def look() -> float:
