@@ -1,6 +1,6 @@
-"""Pairs of two lists of cases, of which the daily tests take a few."""
+"""Cases of which the daily tests take a few; the others are slow verification."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -15,4 +15,19 @@ def all_pairs(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
     return [
         pytest.param(one, other, marks=() if j == i % len(second) else pytest.mark.verification)
         for (i, one), (j, other) in product(enumerate(first), enumerate(second))
+    ]
+
+
+def few(cases: Iterable[Any], daily: int) -> list[Any]:
+    """Parameters of a test of many cases; but so many, evenly apart from the first on, they are slow verification.
+
+    A case that is a tuple is of several parameters.
+    """
+    listed = list(cases)
+    kept = {i * len(listed) // daily for i in range(daily)}
+    return [
+        pytest.param(
+            *case if isinstance(case, tuple) else (case,), marks=() if i in kept else pytest.mark.verification
+        )
+        for i, case in enumerate(listed)
     ]

@@ -8,6 +8,7 @@ import pytest
 from graph_cases import graph_scenario, problem_of, weighted
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairs import few
 
 from p2psim.analysis.forecasts.graph_setting import recorded_moments
 from p2psim.analysis.forecasts.study import calibrate, forecast_of, forecast_scenario
@@ -85,22 +86,28 @@ def made(one, workspace):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {},
-        {"privacy.allocation": "uniform"},
-        {"privacy.allocation": KNOWN},
-        {"privacy.allocation": {**KNOWN, "form": "printed"}},
-        {"privacy.allocation": KNOWN, **GAUSSIAN},
-        {"privacy.allocation": {"kind": "geometric", "ratio": 0.9}},
-        {"privacy.allocation": {"kind": "list", "losses": [0.1] * 10 + [0.3] * 20}, "privacy.epsilon": 20.0},
-        {**TIMED, **DROPS, **CLOCKS},
-        {"learning.algorithm": {"kind": "coordinate-descent", "mu": 0.5, "updates_per_agent": 8}},
-        {"privacy.mechanism": "none", "privacy.sensitivity": None, "privacy.epsilon": None},
-        gossip("push"),
-        gossip("pull", time=4.0) | {"network.channel": {"loss": 0.3}} | DROPS | CLOCKS,
-        gossip("push-pull") | {"network.channel": {"loss": 0.3}},
-        gossip("push-pull", time=4.0) | {"record.every": {"time": 1.0}},
-    ],
+    few(
+        [
+            {},
+            {"privacy.allocation": "uniform"},
+            {"privacy.allocation": KNOWN},
+            {"privacy.allocation": {**KNOWN, "form": "printed"}},
+            {"privacy.allocation": KNOWN, **GAUSSIAN},
+            {"privacy.allocation": {"kind": "geometric", "ratio": 0.9}},
+            {
+                "privacy.allocation": {"kind": "list", "losses": [0.1] * 10 + [0.3] * 20},
+                "privacy.epsilon": 20.0,
+            },
+            {**TIMED, **DROPS, **CLOCKS},
+            {"learning.algorithm": {"kind": "coordinate-descent", "mu": 0.5, "updates_per_agent": 8}},
+            {"privacy.mechanism": "none", "privacy.sensitivity": None, "privacy.epsilon": None},
+            gossip("push"),
+            gossip("pull", time=4.0) | {"network.channel": {"loss": 0.3}} | DROPS | CLOCKS,
+            gossip("push-pull") | {"network.channel": {"loss": 0.3}},
+            gossip("push-pull", time=4.0) | {"record.every": {"time": 1.0}},
+        ],
+        7,
+    ),
 )
 def test_an_exact_forecast_is_the_mean_of_runs(changes, workspace):
     """|z| < 4.5 at up to 20 moments, through the whole simulation: odds of a false alarm 2e-4 a case; fixed seeds."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 from graph_cases import graph_scenario
+from pairs import few
 
 from p2psim.analysis.forecasts.study import calibrate, forecast_of
 from p2psim.cli.main import main
@@ -61,27 +62,33 @@ def workspace(tmp_path):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {},
-        {"learning.algorithm.order": "gradient-then-gossip", "learning.algorithm.weight_decay": 0.3},
-        {"learning.algorithm.order": "together", "learning.algorithm.step": FALLING},
-        {
-            "learning.algorithm.batch": {"kind": "poisson", "rate": 0.3},
-            "record.every": {"time": 0.25},
-            "network.exchange": {"kind": "synchronous", "interval": 0.1},
-            "learning.algorithm.updates_per_agent": None,
-            "learning.algorithm.time": 0.9,
-        },
-        {"network.topology": {"kind": "star-of-agents", "agents": 6}, "learning.algorithm.mixing": "uniform"},
-        {
-            "network.topology": {"kind": "one-peer-exponential", "agents": 8, "interval": 1.0},
-            "network.engine": "simpy",
-            "record.every": 8,
-        },
-        NOISE | {"learning.algorithm.batch": "whole"},
-        NOISE | {"privacy.allocation": {"kind": "contraction", "rate": 0.97, "wakes": "known"}},
-        NOISE | {"learning.algorithm.order": "gradient-then-gossip", "data.redraw": "replica"},
-    ],
+    few(
+        [
+            {},
+            {"learning.algorithm.order": "gradient-then-gossip", "learning.algorithm.weight_decay": 0.3},
+            {"learning.algorithm.order": "together", "learning.algorithm.step": FALLING},
+            {
+                "learning.algorithm.batch": {"kind": "poisson", "rate": 0.3},
+                "record.every": {"time": 0.25},
+                "network.exchange": {"kind": "synchronous", "interval": 0.1},
+                "learning.algorithm.updates_per_agent": None,
+                "learning.algorithm.time": 0.9,
+            },
+            {
+                "network.topology": {"kind": "star-of-agents", "agents": 6},
+                "learning.algorithm.mixing": "uniform",
+            },
+            {
+                "network.topology": {"kind": "one-peer-exponential", "agents": 8, "interval": 1.0},
+                "network.engine": "simpy",
+                "record.every": 8,
+            },
+            NOISE | {"learning.algorithm.batch": "whole"},
+            NOISE | {"privacy.allocation": {"kind": "contraction", "rate": 0.97, "wakes": "known"}},
+            NOISE | {"learning.algorithm.order": "gradient-then-gossip", "data.redraw": "replica"},
+        ],
+        5,
+    ),
 )
 def test_a_forecast_is_the_mean_of_runs(changes, workspace):
     """|z| < 4.5 at up to 10 moments, through the whole simulation: odds of a false alarm 7e-5 a case; fixed seeds."""

@@ -44,6 +44,7 @@ def test_without_loss_all_tend_to_the_mean_of_the_start(graph: str, channel: str
         assert replay.mass == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.verification
 def test_loss_takes_mass_at_the_rate_of_theory_and_moves_where_it_ends() -> None:
     """A wake sends half of its agent's weight, of which a share q is lost: E[mass] shrinks by 1 − q/(2n) each.
 

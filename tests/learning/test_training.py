@@ -1,10 +1,11 @@
 """Algorithms that train one model: planners and executors beside the plain references, and beside mathematics."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from pairs import few
 from training_cases import MODELS, agree, play, problem, task
 
 import p2psim
@@ -64,14 +65,14 @@ STARS = {
 }
 
 
-@pytest.mark.parametrize("away", [None, AWAY], ids=["present", "away"])
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("case", [*GRAPHS, *STARS])
+@pytest.mark.parametrize(
+    ("case", "batch", "away"), few(product([*GRAPHS, *STARS], BATCHES, [False, True]), 70)
+)
 def test_planner_and_executor_do_what_the_reference_says(case, batch, away):
     algorithm, exchange = (GRAPHS | STARS)[case]
     topology = STAR if case in STARS else RING
     of = task(problem("logistic"), BATCHES[batch], private=True, clip=0.5)
-    agree(play(algorithm, exchange, topology, of, channel=LATE, availability=away))
+    agree(play(algorithm, exchange, topology, of, channel=LATE, availability=AWAY if away else None))
 
 
 @pytest.mark.parametrize("absence", ["interrupt", "cancel"])

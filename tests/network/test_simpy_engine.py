@@ -21,6 +21,7 @@ from network_cases import (
     ring,
     star,
 )
+from pairs import few
 
 import p2psim
 from p2psim.core.distributions import Distribution
@@ -118,12 +119,15 @@ class TestMemory:
 
     @pytest.mark.parametrize(
         ("case", "radio"),
-        [
-            (case, radio)
-            for case in ("request", "poll", "broadcast", "push-pull")
-            for radio in RADIOS
-            if CASES[case][0].star or radio != "fresh"
-        ],
+        few(
+            (
+                (case, radio)
+                for case in ("request", "poll", "broadcast", "push-pull")
+                for radio in RADIOS
+                if CASES[case][0].star or radio != "fresh"
+            ),
+            9,
+        ),
     )
     def test_shared_media_forget_what_is_over(self, case: str, radio: str) -> None:
         short, long = run_of(case, RADIOS[radio]), run_of(case, RADIOS[radio])

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import small_study as small
 from page_cases import CASES, Case, replayed
+from pairs import few
 
 import p2psim
 from p2psim.report.page import page as html
@@ -78,7 +79,7 @@ def opened(browser: Any) -> Iterator[Any]:
     assert not faults
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", few(CASES, 3))
 def test_the_state_at_an_event_is_that_of_a_replay(opened: Any, cases: dict[str, Case], name: str) -> None:
     case = cases[name]
     page, events = opened(case), case.result.events
@@ -178,7 +179,7 @@ def test_there_are_such_events_to_look_at(cases: dict[str, Case]) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("name", ["shared channel", "graph"])
+@pytest.mark.parametrize("name", few(["shared channel", "graph"], 1))
 def test_a_page_fits_its_window(
     opened: Any, cases: dict[str, Case], name: str, width: int, scheme: str
 ) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import small_study as small
 from graph_cases import graph_scenario
+from pairs import all_pairs
 
 import p2psim
 from p2psim.cli.main import main
@@ -81,8 +82,7 @@ def forged(value: object) -> object:
     return value + 1 if np.isfinite(value) else 0.01  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("table", ["ledger", "agents"])
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(("name", "table"), all_pairs(list(STUDIES), ["ledger", "agents"]))
 def test_each_forged_column_is_named(
     runs: dict[str, Path], name: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 import small_study as small
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pairs import few
 
 import p2psim
 from p2psim.runs import batches
@@ -60,7 +61,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
     return found
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", few(STUDIES, 1))
 def test_killed_anywhere_and_resumed(
     name: str,
     undisturbed: dict[str, dict[str, object]],

@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from pairs import few
 
 import p2psim
 from p2psim.core.errors import InputError
@@ -67,9 +69,10 @@ def study(exchange: Any, order: str, **network: Any) -> p2psim.Scenario:
     return p2psim.Scenario.from_dict({**tree, "learning": {**TREE["learning"], "algorithm": algorithm}})
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("exchange", ["synchronous", LATE, PAIRS], ids=["rounds", "late", "pairs"])
-@pytest.mark.parametrize("network", [{}, BAD, BAD | {"compute": {"time": 0.3}}], ids=["ideal", "bad", "slow"])
+@pytest.mark.parametrize(
+    ("exchange", "order", "network"),
+    few(product(["synchronous", LATE, PAIRS], ORDERS, [{}, BAD, BAD | {"compute": {"time": 0.3}}]), 10),
+)
 def test_runs_are_recomputed(exchange: Any, order: str, network: dict[str, Any], tmp_path: Path) -> None:
     made = study(exchange, order, **network)
     result = p2psim.run(made, tmp_path / "run", progress=False, check_events=True)

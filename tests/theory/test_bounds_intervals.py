@@ -16,6 +16,7 @@ def pilots(random, replicas=30, together=True):
     return TRUE(RECORDS, TOTALS)[:, None] * random.gamma(10, 1 / 10, shape)
 
 
+@pytest.mark.verification
 @pytest.mark.parametrize("together", [True, False])
 def test_intervals_cover_at_their_level(together):
     """300 sets of pilots at 90 %: covers ~ Bin(300, .9), standard deviation 5.2.
