@@ -1,7 +1,6 @@
 """Time of accounting for many agents whose releases all differ: ``python benchmarks/accounting.py [--agents N]``.
 
-Each agent made 100 Laplace releases, no two with the same loss. Wall time, on all cores, which `pld` uses; the median
-of some rounds.
+Each agent made 100 Laplace releases, no two with the same loss. Wall time of one thread; the median of some rounds.
 """
 
 import argparse

@@ -38,7 +38,7 @@ _ABOVE = 2.0
 #: What cumulants may differ by from those of a normal law, of these, where a window is short.
 NORMAL = 0.5
 #: Numbers that are transformed at once: as many as a processor's cache holds with what becomes of them.
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 15
 #: Exponents up to which weights of laws are e^{λl} itself times masses.
 _MODEST = 4.0
 #: Exponents up to which powers of e are numbers, and their sums with weights.
@@ -258,16 +258,19 @@ def convolve(tilted: Tilted, N: int) -> tuple[np.ndarray, float]:
     if every.shape[1] > N:
         whole = np.pad(every, ((0, 0), (0, -every.shape[1] % N)))
         every = whole.reshape(len(whole), -1, N).sum(axis=1)
-    rows = max(1, _AT_ONCE // N)
+    rows = min(max(1, _AT_ONCE // N), tilted.counts.size)
+    padded, room = np.zeros((rows, N)), np.empty((rows, N // 2 + 1))
     for start in range(0, tilted.counts.size, rows):
         counts = tilted.counts[start : start + rows]
-        X = rfft(every[start : start + rows], N, axis=1)
-        sizes = np.abs(X) + error
+        padded[: counts.size, : every.shape[1]] = every[start : start + rows]
+        X = rfft(padded[: counts.size], axis=1)
+        sizes = np.abs(X, out=room[: counts.size])
+        sizes += error
         different = counts[:1] if (counts == counts[0]).all() else np.unique(counts)
         for count in different:
             equal = counts == count if different.size > 1 else slice(None)
-            product *= _power(np.prod(X[equal], axis=0), int(count))
-            bound *= _power(np.prod(sizes[equal], axis=0), int(count))
+            product *= _power(np.multiply.reduce(X[equal], axis=0), int(count))
+            bound *= _power(np.multiply.reduce(sizes[equal], axis=0), int(count))
     size = np.abs(product)
     twice = np.full(N // 2 + 1, 2.0)
     twice[0] = 1.0

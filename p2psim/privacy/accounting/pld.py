@@ -7,9 +7,7 @@ keeps rounding small beside δ. So laws may be known roughly where the tilt is c
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, reduce
 from math import exp, log, log1p
 
@@ -248,10 +246,8 @@ def _by_agent(charges: Charges, measure: Callable[[Charges], float]) -> np.ndarr
         with np.errstate(over="ignore", under="ignore"):
             return measure(released(charges.pick(np.array([agent]))))
 
-    if charges.agents == 1:
-        return np.array([of_agent(0)])
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        return np.array(list(pool.map(of_agent, range(charges.agents))))
+    # One after the other: each is thousands of short calls, and threads would wait for Python's lock most of the time.
+    return np.array([of_agent(agent) for agent in range(charges.agents)])
 
 
 #: On a finer grid.
