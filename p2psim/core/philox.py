@@ -105,7 +105,7 @@ def laplace_quantile(u):  # type: ignore[no-untyped-def]
 
 @njit(error_model="numpy")
 def unit_laplace(key, agents, numbers, out):  # type: ignore[no-untyped-def]
-    """Fill ``out`` (rows, p) with Laplace noise of scale one: row r is release numbers[r] of agents[r].
+    """Fill ``out`` (rows, p), C-contiguous, with Laplace noise of scale one: row r is release numbers[r] of agents[r].
 
     A release takes whole blocks of four words, so that each can be drawn alone.
     """

@@ -359,8 +359,8 @@ def _package_of(module: str, path: tuple[str, ...]) -> str | None:
     """
     starts = f"{module}/", f"{module}."
     for package in metadata.distributions():
-        if (names := package.read_text("top_level.txt")) is not None:
-            found = module in names.split()
+        if names := (package.read_text("top_level.txt") or "").split():
+            found = module in names
         else:
             found = any(line.startswith(starts) for line in (package.read_text("RECORD") or "").splitlines())
         if found:

@@ -91,7 +91,7 @@ class Mechanism(Options):
             Of the random stream of the run's noise.
         agents, numbers : ndarray of int, shape (releases,)
             Row r is for release numbers[r] of agents[r].
-        out : ndarray, shape (releases, p)
+        out : ndarray, shape (releases, p), C-contiguous
             Filled with finite numbers.
         """
 

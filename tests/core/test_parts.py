@@ -112,14 +112,17 @@ def test_installed_packages_are_looked_through_once_for_each_module(
     assert len(looks) == 2
 
 
-@pytest.mark.parametrize("top_level", [True, False])
-def test_the_package_of_a_module_is_the_one_that_installs_it(tmp_path: Path, top_level: bool) -> None:
+@pytest.mark.parametrize("top_level", ["declared\n", "", None], ids=["listed", "empty list", "no list"])
+def test_the_package_of_a_module_is_the_one_that_installs_it(tmp_path: Path, top_level: str | None) -> None:
     """As the standard library finds it, which looks at every file of every package."""
     from importlib import metadata
 
     declare(tmp_path, "declared")
-    if not top_level:
-        (tmp_path / "declared_parts-1.2.dist-info" / "top_level.txt").unlink()
+    listed = tmp_path / "declared_parts-1.2.dist-info" / "top_level.txt"
+    if top_level is None:
+        listed.unlink()
+    else:
+        listed.write_text(top_level)
     names = ["declared", "numpy", "simpy", "dateutil", "typing_extensions", "mine"]
     registry.load_parts(*names)
     known = metadata.packages_distributions()
