@@ -3,6 +3,9 @@
 import decimal
 import itertools
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -139,6 +142,31 @@ class TestEqualsNumPy:
         assert laplace_quantiles(u).tolist() == [
             float(laplace_quantiles(u[i : i + 1])[0]) for i in range(u.size)
         ]
+
+    @pytest.mark.verification
+    def test_laplace_noise_is_the_same_on_a_processor_that_does_less_at_a_time(self) -> None:
+        script = (
+            "import hashlib, numpy as np\n"
+            "from p2psim.core.philox import unit_laplace\n"
+            "from p2psim.core.randomness import stream_key\n"
+            "digest, releases = hashlib.sha256(), np.arange(5000)\n"
+            "for p in range(1, 12):\n"
+            "    drawn = np.empty((5000, p))\n"
+            "    unit_laplace(stream_key(3, 1, 'noise'), releases % 7, releases, drawn)\n"
+            "    digest.update(drawn.tobytes())\n"
+            "print(digest.hexdigest())\n"
+        )
+        found = {
+            subprocess.run(
+                [sys.executable, "-c", script],
+                env=os.environ | kind,
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for kind in ({}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""})
+        }
+        assert len(found) == 1
 
     @settings(max_examples=30, deadline=None)
     @given(key=KEYS, agent=AGENTS, row=st.integers(0, 10**5), p=st.integers(1, 9))
