@@ -62,6 +62,6 @@ def _examples_only_where_they_are_named(request: pytest.FixtureRequest) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test stays: nobody need look through it for garbage."""
+    """Modules and tests that were collected stay: no test looks through them for garbage."""
     gc.collect()
     gc.freeze()

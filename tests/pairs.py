@@ -19,9 +19,9 @@ def all_pairs(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
 
 
 def few(cases: Iterable[Any], daily: int) -> list[Any]:
-    """Parameters of a test of many cases; but so many, evenly apart from the first on, they are slow verification.
+    """Parameters of a test of many cases: a number of them for each day, evenly apart, and the rest slow verification.
 
-    A case that is a tuple is of several parameters.
+    The first case is among the daily ones. A tuple gives several parameters.
     """
     listed = list(cases)
     kept = {i * len(listed) // daily for i in range(daily)}

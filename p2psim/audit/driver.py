@@ -112,7 +112,7 @@ def audit(
     # As in a run: last digits must not depend on the number of threads, which small matrices only wait for.
     with (
         tempfile.TemporaryDirectory(prefix="p2psim-", ignore_cleanup_errors=True) as directory,
-        one_thread(None),
+        one_thread(),
     ):
         grid = cells(scenario, confirm_cells=confirm_cells)
         refuse_excess(scenario, grid, confirm_cells)

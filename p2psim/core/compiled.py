@@ -5,7 +5,7 @@ compiled into it: after an upgrade it could go on running what is no longer writ
 that is named after all sources that are compiled.
 
 With every function that a kernel calls numba would compile a way in for Python and another for C, in a sixth of all the
-time of compiling. What numba knows of a function is put together when it is first called: many are imported.
+time of compiling. What numba knows of a function is put together at its first call: few of those imported are called.
 """
 
 import contextlib
@@ -271,10 +271,10 @@ def njit(
     forceinline : bool
         Whether to paste its machine code into those that call it: with types known, code for what is None is left out.
     allocates : bool
-        Whether it makes arrays, or returns some. Where not, nobody counts who holds those that it is given: that takes
-        as long as twenty additions each time that an array is taken out of a tuple.
+        Whether it makes arrays, or returns some. Where not, holders of its arguments are not counted: a count takes as
+        long as twenty additions each time that an array is taken out of a tuple.
     error_model : {"python", "numpy"}
-        Whether a division by zero is an error, or infinite: what may fail is not done for several numbers at a time.
+        Whether a division by zero is an error, or infinite: a loop that may fail is not done four numbers at a time.
     """
     _hold_interrupts()
     options = {"inline": inline, "forceinline": forceinline, "_nrt": allocates, "error_model": error_model}

@@ -1,4 +1,4 @@
-"""A process: how it is ended from outside, while it starts too, and how many threads linear algebra has in it."""
+"""A process: how it is ended from outside, while it starts too, and how many threads libraries have in it."""
 
 import os
 import signal
@@ -98,20 +98,14 @@ def ended_as_interrupted() -> Iterator[None]:
         yield
 
 
-def one_thread(libraries: str | None = "blas") -> AbstractContextManager[object]:
-    """Have linear algebra use one thread while a block runs: sums must not depend on how many a process may use.
-
-    Parameters
-    ----------
-    libraries : {"blas", "openmp"} or None
-        Which of them; None for all that have threads.
-    """
-    return _libraries(len(sys.modules)).limit(limits=1, user_api=libraries)
+def one_thread() -> AbstractContextManager[object]:
+    """Have libraries use one thread while a block runs: sums must not depend on how many a process may use."""
+    return _libraries(len(sys.modules)).limit(limits=1)
 
 
 @lru_cache(maxsize=1)
 def _libraries(modules: int) -> Any:
-    """Libraries that have threads, looked for where modules came since: it takes as long as a small simulation."""
+    """Libraries that have threads, looked for again after imports: the search takes as long as a small simulation."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

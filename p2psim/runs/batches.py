@@ -135,7 +135,7 @@ def run_batch(
     data: dict[str, bytes] = {}
     stopped: BaseException | None = None
     # BLAS sums in an order that depends on its number of threads: one, so that all workers agree.
-    with _ONE_AT_A_TIME, one_thread(None):
+    with _ONE_AT_A_TIME, one_thread():
         start, meter = time.perf_counter(), Meter()
         turns = deque(turns_of(cells, items, workspace, options, prepare))
         while turns:

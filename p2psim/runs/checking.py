@@ -228,7 +228,7 @@ def assess_cells(
     faults: dict[Fault, None] = {}
     facts, agents = list[Assessment](), 0
     # What is prepared here is simulated with: sums must not depend on the number of threads.
-    with one_thread(None):
+    with one_thread():
         for cell in grid:
             try:
                 case = workspace.case(cell.scenario, 0)
@@ -296,7 +296,7 @@ def check_scenario(
         elif pilot:
             try:
                 # As in a run: with more threads, BLAS takes several times as long where models are small.
-                with one_thread(None):
+                with one_thread():
                     estimate = estimate_runtime(scenario, grid, facts, workspace, jobs, started=started)
             except Exception as error:
                 why = f"the pilot failed, as a run will: {first_line(error)}"

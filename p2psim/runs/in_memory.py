@@ -130,7 +130,7 @@ def simulate(scenario: Scenario, replica: int = 0, cell: int = 0) -> Simulation:
     record = which.scenario.record.model_copy(update={"events": True, "models": True})
     whole = which.scenario.model_copy(update={"record": record})
     # BLAS sums in an order that depends on its number of threads: one, as in a run.
-    with one_thread(None):
+    with one_thread():
         outcome = simulation.simulate(whole, chosen.replica, simulation.SESSION.workspace)
     tables = {}
     for name, pieces in tables_of([outcome]).items():

@@ -138,7 +138,7 @@ class TestEqualsNumPy:
         u = np.array(words) * 2.0**-53
         exact = np.array([exact_laplace_quantile(x) for x in u.tolist()])
         np.testing.assert_array_max_ulp(laplace_quantiles(u), exact)
-        # Whatever the processor does at a time, and whatever it calls instead.
+        # The same alone, where the processor cannot work on four at a time.
         assert laplace_quantiles(u).tolist() == [
             float(laplace_quantiles(u[i : i + 1])[0]) for i in range(u.size)
         ]

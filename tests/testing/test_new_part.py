@@ -95,7 +95,7 @@ def test_a_new_part_works(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def test_and_use() -> int:
         sys.path.insert(0, str(tmp_path))
-        # At its end that plugin collects garbage several times, of all that the tests before have left.
+        # At its end the last plugin collects the garbage of all earlier tests several times.
         plugins = [f"-pno:{name}" for name in ("cacheprovider", "xdist", "unraisableexception")]
         failed = pytest.main(["-q", *plugins, "test_my_part.py"])
         failed = failed or main(["run", "mine.yaml", "--jobs", "1", "--parts", "my_part"])
